@@ -1,0 +1,1 @@
+# Package files of the install tree are added here as the targets they describe appear.

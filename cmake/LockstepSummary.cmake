@@ -1,0 +1,18 @@
+# One table at the end of configure: what is built, what is left out and why. Optional parts add
+# their line with lockstep_note(<part> <text>).
+get_property(_plugins GLOBAL PROPERTY LOCKSTEP_PLUGINS)
+get_property(_notes GLOBAL PROPERTY LOCKSTEP_NOTES)
+message(STATUS "")
+message(STATUS "Lockstep ${PROJECT_VERSION}")
+message(STATUS "  build type      ${CMAKE_BUILD_TYPE}")
+message(STATUS "  compiler        ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS "  sanitizers      ${LOCKSTEP_SANITIZE}")
+message(STATUS "  plugins         ${_plugins}")
+message(STATUS "  command line    ${LOCKSTEP_BUILD_CLI}")
+message(STATUS "  examples        ${LOCKSTEP_BUILD_EXAMPLES}")
+message(STATUS "  tests           ${LOCKSTEP_BUILD_TESTS}")
+message(STATUS "  benchmarks      ${LOCKSTEP_BUILD_BENCHMARKS}")
+foreach(_note IN LISTS _notes)
+  message(STATUS "  ${_note}")
+endforeach()
+message(STATUS "")

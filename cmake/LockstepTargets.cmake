@@ -1,0 +1,63 @@
+# lockstep_note(<text>): one more line of the summary table.
+function(lockstep_note text)
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_NOTES "${text}")
+endfunction()
+
+# Helpers that give every target the same warnings, visibility and output place.
+
+# lockstep_configure_target(<target>): warnings, hidden symbols, reproducible paths. Applied to our
+# own targets one by one, never through global flags, so that a parent project is left alone.
+function(lockstep_configure_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden
+    C_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+    -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+  if(LOCKSTEP_WARNINGS_AS_ERRORS)
+    set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ON)
+  endif()
+endfunction()
+
+# lockstep_add_plugin(<name> SOURCES <file>... [LIBRARIES <target>...]): a backend plugin
+# liblockstep_backend_<name>.so that exports lockstep_backend_query and nothing else.
+function(lockstep_add_plugin name)
+  cmake_parse_arguments(arg "NO_INSTALL" "" "SOURCES;LIBRARIES" ${ARGN})
+  set(target lockstep_backend_${name})
+  add_library(${target} MODULE ${arg_SOURCES})
+  lockstep_configure_target(${target})
+  set(map "${PROJECT_SOURCE_DIR}/cmake/plugin.map")
+  target_link_libraries(${target} PRIVATE lockstep_headers ${arg_LIBRARIES})
+  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" "-Wl,--exclude-libs,ALL"
+    "-Wl,-z,nodelete")
+  if(NOT LOCKSTEP_SANITIZE)
+    target_link_options(${target} PRIVATE "-Wl,--no-undefined")
+  endif()
+  set_target_properties(${target} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${LOCKSTEP_PLUGIN_DIR}"
+    LINK_DEPENDS "${map}"
+    BUILD_RPATH_USE_ORIGIN ON
+    INSTALL_RPATH "$ORIGIN/../..")
+  if(NOT arg_NO_INSTALL)
+    install(TARGETS ${target} LIBRARY DESTINATION "${LOCKSTEP_INSTALL_PLUGIN_DIR}" COMPONENT runtime)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_PLUGINS ${name})
+endfunction()
+
+# lockstep_add_program(<name> SOURCES <file>... [LIBRARIES <target>...] [COMPONENT <component>]):
+# a program in the build tree's bin folder, installed when a component is named.
+function(lockstep_add_program name)
+  cmake_parse_arguments(arg "" "COMPONENT;DESTINATION" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  lockstep_configure_target(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${LOCKSTEP_BINARY_DIR}"
+    BUILD_RPATH_USE_ORIGIN ON
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  if(arg_COMPONENT)
+    install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT ${arg_COMPONENT})
+  endif()
+endfunction()
