@@ -99,7 +99,9 @@ struct ViewOptions {
 };
 
 /// The nodes of one launch of `graph` in executed order: Kahn's order, ties by creation, disabled
-/// nodes left out, `branch` set to the ordinal of each node's chain. Stream, device where the node
+/// nodes left out, `branch` set to the ordinal of each node's chain. Chains cover the graph: in executed
+/// order, a node that no chain holds yet begins the next one, which goes on with the first
+/// successor by creation that no chain holds, as long as there is one. Stream, device where the node
 /// has none, launch ordinal and sequence come from `launch`.
 /// \throws Error (kInvalidArgument) when the edges have a cycle or name a node that is not there.
 LOCKSTEP_API std::vector<LaunchTraceEntry> expand_graph(const GraphDefinition& graph,

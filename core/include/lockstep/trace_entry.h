@@ -151,6 +151,8 @@ struct LOCKSTEP_API LaunchTraceEntry {
   std::uint32_t branch = 0;        ///< ordinal of the node's chain within its graph
   std::uint64_t launch = 0;        ///< replayed: ordinal of the graph launch within the trace
   std::int64_t event = -1;         ///< event_record, event_wait: which record
+  std::string mark;                ///< mark only: "push", "pop" or "point"
+  std::uint64_t alloc_byte_size = 0;  ///< alloc and prefetch only
   std::string attributes;          ///< launch attributes as compact JSON object text, "" = none
   /// Keys this version does not know, as JSON text (name, value), kept in order.
   std::vector<std::pair<std::string, std::string>> unknown;
@@ -182,7 +184,12 @@ LOCKSTEP_API Extent fold_extent(Extent extent, std::uint64_t source_pitch,
                                 std::uint64_t source_slice_pitch, std::uint64_t destination_pitch,
                                 std::uint64_t destination_slice_pitch) noexcept;
 
-/// One line for people: `kernel saxpy 4×1×1 / 256×1×1 stream 0`. No line feed.
+/// A kernel's name for people: demangled, without result type and parameter list, control
+/// characters shown as `\x1b`, cut to `width` bytes (0 = not cut) with an ellipsis.
+LOCKSTEP_API std::string display_name(const std::string& name, std::size_t width = 0);
+/// What an entry did, without its stream, with the name cut to `name_width` bytes (0 = not cut).
+LOCKSTEP_API std::string describe(const LaunchTraceEntry& entry, std::size_t name_width = 0);
+/// One line for people: `kernel  saxpy   4×1×1 / 256×1×1   stream 0`. No line feed.
 LOCKSTEP_API std::string to_string(const LaunchTraceEntry& entry);
 LOCKSTEP_API std::ostream& operator<<(std::ostream& out, const LaunchTraceEntry& entry);
 
