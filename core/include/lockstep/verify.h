@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/buffer.h>
+#include <lockstep/export.h>
+#include <lockstep/graph.h>
+#include <lockstep/stream.h>
+#include <lockstep/trace.h>
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// \file
+/// Does replay do what eager execution does? Levels, each including those before it.
+namespace lockstep {
+
+enum class VerifyLevel : std::uint8_t {
+  kCounts = 0,     ///< L0: how many entries of each kind
+  kMultiset = 1,   ///< L1: the same semantic hashes, in any order
+  kOrder = 2,      ///< L2: every order that eager guarantees, replay guarantees too
+  kArguments = 3,  ///< L3: equal scalars, and one bijection between the buffers of both sides
+  kValues = 4,     ///< L4: bitwise equal outputs (API only)
+};
+
+/// "L0" … "L4".
+LOCKSTEP_API std::string_view to_string(VerifyLevel level) noexcept;
+
+/// One thing that did not agree (or, as a note, did not need to).
+struct VerifyFinding {
+  VerifyLevel level = VerifyLevel::kCounts;
+  bool note = false;  ///< told, but not a failure (an additional order in replay, memory nodes)
+  /// Stable word for programs: "missing", "extra", "changed", "order", "scalar", "buffer", "value",
+  /// "empty", "undefined_graph", "opaque", "truncated", "nondeterministic", "programmatic".
+  std::string what;
+  std::string message;                                     ///< for people; names both entries
+  std::optional<std::uint64_t> eager_index, replay_index;  ///< positions in the two views
+  std::optional<LaunchTraceEntry> eager, replay;
+};
+
+struct VerifyReport {
+  VerifyLevel requested = VerifyLevel::kArguments;
+  /// The highest level that held; nothing when even L0 did not, or there was nothing to compare.
+  std::optional<VerifyLevel> verified;
+  std::vector<VerifyFinding> findings;          ///< failures first, lowest level first
+  std::vector<LaunchTraceEntry> eager, replay;  ///< what was compared
+
+  bool ok() const noexcept { return verified && *verified >= requested; }
+};
+
+/// Text: verdict, first difference with both entries, aligned diff; or "replay verified (L0–L3)".
+LOCKSTEP_API std::string to_text(const VerifyReport& report);
+LOCKSTEP_API std::string to_json(const VerifyReport& report);  ///< schemas/verify.schema.json
+LOCKSTEP_API std::ostream& operator<<(std::ostream& out, const VerifyReport& report);
+
+struct VerifyOptions {
+  VerifyLevel level = VerifyLevel::kArguments;
+  /// kValues: device or pinned memory that the step writes, compared after replay. Required.
+  std::vector<BufferView<std::byte>> outputs;
+  /// kValues: memory that the step reads and also writes; restored before every run.
+  std::vector<BufferView<std::byte>> in_place;
+  /// kValues: called before each run with the run's number, to set inputs other than those that
+  /// were captured. Optional.
+  std::function<void(StreamRef&)> set_inputs;
+};
+
+/// Runs `step` eagerly and launches `replay`, on a stream of its own, and compares. L0–L3 need one
+/// eager run and one replay. L4: two eager runs (bytes that differ between them are known to be
+/// nondeterministic and are left out, and said), outputs poisoned, in-place memory restored, then
+/// replay. Blocks. Illegal during capture. An open user trace does not see any of it.
+/// \throws Error of the runs themselves; never for a mismatch.
+LOCKSTEP_API VerifyReport verify(const GraphExec& replay, const std::function<void(Stream&)>& step,
+                                 const VerifyOptions& options = {});
+
+/// Compares two recorded traces as eager and replay, up to kArguments.
+LOCKSTEP_API VerifyReport verify_traces(const Trace& eager, const Trace& replay,
+                                        VerifyLevel level = VerifyLevel::kArguments);
+
+/// One graph of a recorded trace against the captured entries it was made from.
+struct GraphVerification {
+  std::int32_t graph = -1;
+  std::uint32_t version = 0;
+  VerifyReport report;
+};
+/// Every graph of a trace against what was recorded while it was captured; and between the marks
+/// "eager" and "replay" (push/pop ranges of the same label suffix, in pairs), the two stretches.
+LOCKSTEP_API std::vector<GraphVerification> verify_recording(
+    const Trace& trace, VerifyLevel level = VerifyLevel::kArguments);
+
+/// Turns typed views into what VerifyOptions takes.
+template <typename T>
+BufferView<std::byte> as_bytes(const Buffer<T>& buffer) {
+  return {buffer.view().allocation(), reinterpret_cast<std::byte*>(buffer.data()),
+          buffer.size_bytes()};
+}
+
+}  // namespace lockstep
