@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/export.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// \file
+/// Recording another program: the parent's side of `lockstep record`.
+///
+/// The rings of the recorded processes are shared memory that this side drains into trace files
+/// while they run: whatever a process had enqueued is in its file, however it ended. The caller
+/// starts the program with environment() added, calls poll() while it runs, and finish() after it
+/// ended.
+namespace lockstep {
+
+struct RecordingOptions {
+  std::filesystem::path output;      ///< out.jsonl or out.jsonl.zst
+  bool force = false;                ///< replace existing files
+  std::vector<std::string> command;  ///< used for the header when no process recorded anything
+};
+
+/// One trace file: one process image (a process, or what it became by exec).
+struct RecordedFile {
+  std::filesystem::path path;
+  std::int64_t pid = 0;
+  std::uint32_t image = 0;            ///< 0, or how often that process had called exec
+  std::optional<std::uint32_t> rank;  ///< by the variables of MPI, torchrun, Slurm
+  std::uint64_t entries = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t stalls = 0;
+  std::uint64_t racing = 0;
+  std::string coverage;  ///< JSON object text of the footer, "" = none
+};
+
+/// One recording of a program and its descendants. Not thread-safe.
+///
+/// Files: the first process image that records takes `output`; others `out.<pid>.<n>.jsonl`; those
+/// with a rank `out.rank3.jsonl`. When nothing recorded, `output` is written without entries.
+class LOCKSTEP_API Recording {
+ public:
+  /// Makes the shared folder (in memory where the system has /dev/shm) and checks that `output` can
+  /// be created. \throws Error kInputOutput, kInvalidArgument (no name, folder missing).
+  explicit Recording(RecordingOptions options);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  /// Removes the shared folder. Files are left truncated when finish() was not called.
+  ~Recording();
+
+  /// Variables to set in the program's environment.
+  const std::vector<std::pair<std::string, std::string>>& environment() const noexcept;
+  /// Writes out what has been enqueued. Waits up to `wait` for something to come when there is
+  /// nothing. Call it at least every few milliseconds: a full ring makes the program wait.
+  /// \throws Error kInputOutput when a trace file cannot be written.
+  void poll(std::chrono::milliseconds wait = {});
+  /// Drains what is left, completes all files and returns them, the one named `output` first.
+  /// Processes that still run are no longer recorded. A second call returns the same list.
+  std::vector<RecordedFile> finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/backend.h>
+#include <lockstep/trace.h>
+
+#include <string_view>
+
+/// \file
+/// What the plugin loader needs of the recorder.
+namespace lockstep {
+
+/// The table that is handed to plugins (lockstep_host::recorder). Prepares recording on first use:
+/// reads the LOCKSTEP_TRACE… and LOCKSTEP_RECORD… variables and opens what they ask for. Where a
+/// preload library owns the recorder of this process, it is that one's table. Thread-safe; the
+/// table lives as long as the process.
+/// \throws Error kInvalidArgument naming the variable and its value, kInputOutput when the trace
+/// file cannot be created. The error is remembered: every later call throws it again.
+const lockstep_recorder* host_recorder();
+
+/// Adds what a device is to every trace, open or to come. Call it when a device is opened; calling
+/// it again for the same device is fine. Does nothing when recording could not be prepared.
+void record_device(const TraceDevice& device, std::string_view driver, bool simulated);
+
+/// Coverage counters for the footer, as JSON object text. The last call wins.
+void record_coverage(std::string_view json);
+
+}  // namespace lockstep
