@@ -515,7 +515,10 @@ typedef struct lockstep_backend {
 
   /* Starts the driver. Idempotent and thread-safe; a failure is remembered and given again.
    * UNAVAILABLE with a message for people when there is no driver, or it is too old. Any other slot
-   * may be called only after it succeeded. */
+   * may be called only after it succeeded. native_code and native_name stay empty when the driver's
+   * library itself is not there, which `auto` passes over quietly; a driver that is there but does
+   * not serve fills them with its answer and is worth a warning. A driver without a device is
+   * NOT_FOUND with a message, or OK and a device_count of 0. */
   lockstep_code (*initialize)(lockstep_error*);
   lockstep_code (*device_count)(uint32_t* count, lockstep_error*);
   lockstep_code (*device_info)(uint32_t ordinal, lockstep_device_info*, lockstep_error*);
@@ -644,6 +647,10 @@ typedef struct lockstep_backend {
                                           lockstep_error*);
   lockstep_code (*graph_exec_launch)(lockstep_graph_exec*, lockstep_stream*,
                                      lockstep_error*); /* capture: illegal */
+
+  /* CUgraph, hipGraph_t; destroying the handle leaves the native graph alone. */
+  lockstep_code (*graph_from_native)(lockstep_device*, void* native, lockstep_graph**,
+                                     lockstep_error*);
 } lockstep_backend;
 
 /* The one exported symbol. Chooses an interface version from both ranges and returns the plugin's

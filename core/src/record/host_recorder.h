@@ -4,6 +4,7 @@
 #include <lockstep/backend.h>
 #include <lockstep/trace.h>
 
+#include <cstdint>
 #include <string_view>
 
 /// \file
@@ -17,6 +18,10 @@ namespace lockstep {
 /// \throws Error kInvalidArgument naming the variable and its value, kInputOutput when the trace
 /// file cannot be created. The error is remembered: every later call throws it again.
 const lockstep_recorder* host_recorder();
+
+/// The text that intern() gave `number` to, "" for 0 and for a number never given out. Valid as
+/// long as the process lives. Thread-safe.
+std::string_view recorded_text(std::uint32_t number);
 
 /// Adds what a device is to every trace, open or to come. Call it when a device is opened; calling
 /// it again for the same device is fine. Does nothing when recording could not be prepared.
