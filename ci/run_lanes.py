@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the lanes of lanes.toml one after the other and prints one table at the end.
+
+A lane fails when a step fails, when fewer tests ran than its minimum, or when a test was skipped
+without saying why. Tests are counted from ctest's JUnit report, not from its text.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class LaneFailure(Exception):
+    """Why a lane failed, in words."""
+
+
+class LaneResult:
+    def __init__(self, name):
+        self.name = name
+        self.ran = 0
+        self.failed = 0
+        self.skips = []
+        self.seconds = 0.0
+        self.failure = ""
+
+
+def run(command, environment=None, allow_failure=False):
+    print("+ " + " ".join(command), flush=True)
+    code = subprocess.run(command, cwd=ROOT, env={**os.environ, **(environment or {})}).returncode
+    if code != 0 and not allow_failure:
+        raise LaneFailure(f"`{' '.join(command)}` exited with {code}")
+    return code
+
+
+def skip_reason(case):
+    """GoogleTest prints the reason before the result; a skip without one is a failure."""
+    text = (case.findtext("system-out") or "") + (case.findtext("skipped") or "")
+    match = re.search(r"Skipped\n(.*?)(?:\n\n|\n\[|\Z)", text, re.DOTALL)
+    return match.group(1).strip().splitlines()[0] if match and match.group(1).strip() else ""
+
+
+def read_report(path, result):
+    if not path.exists():
+        raise LaneFailure("ctest wrote no report: no test was found")
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        status = case.get("status", "")
+        if status == "run":
+            result.ran += 1
+        elif status == "fail":
+            result.failed += 1
+        else:
+            result.skips.append((case.get("name"), skip_reason(case)))
+
+
+def run_preset(lane, result):
+    preset = lane["preset"]
+    build = ROOT / "build" / preset
+    launcher = shutil.which("ccache")
+    configure = ["cmake", "--preset", preset]
+    if launcher:
+        configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("C", "CXX")]
+    run(configure)
+    run(["cmake", "--build", "--preset", preset])
+    report = build / "ctest-report.xml"
+    report.unlink(missing_ok=True)
+    jobs = str(os.cpu_count() or 2)
+    code = run(
+        ["ctest", "--preset", preset, "-j", jobs, "--output-junit", str(report), *lane.get("ctest", [])],
+        lane.get("environment"),
+        allow_failure=True,
+    )
+    read_report(report, result)
+    for name, reason in result.skips:
+        print(f"skipped: {name}: {reason or 'NO REASON GIVEN'}")
+    if code != 0 or result.failed:
+        raise LaneFailure(f"{result.failed} tests failed")
+    unexplained = [name for name, reason in result.skips if not reason]
+    if unexplained:
+        raise LaneFailure("skipped without a reason: " + ", ".join(unexplained))
+    if result.ran < lane["minimum_tests"]:
+        raise LaneFailure(f"{result.ran} tests ran, at least {lane['minimum_tests']} have to")
+
+
+def run_lane(lane):
+    result = LaneResult(lane["name"])
+    print(f"\n=== lane {lane['name']} ===", flush=True)
+    begin = time.monotonic()
+    try:
+        if lane["kind"] == "preset":
+            run_preset(lane, result)
+        else:
+            run(lane["command"], lane.get("environment"))
+    except LaneFailure as failure:
+        result.failure = str(failure)
+        print(f"lane {lane['name']} failed: {failure}", flush=True)
+    result.seconds = time.monotonic() - begin
+    return result
+
+
+def choose(lanes, arguments):
+    if arguments == ["--full"]:
+        return lanes
+    if not arguments:
+        return [lane for lane in lanes if lane["required"]]
+    known = {lane["name"]: lane for lane in lanes}
+    unknown = [name for name in arguments if name not in known]
+    if unknown:
+        sys.exit(f"ci/test: no lane {', '.join(unknown)}; there are: {', '.join(known)}")
+    return [known[name] for name in arguments]
+
+
+def main():
+    lanes = tomllib.loads((ROOT / "ci" / "lanes.toml").read_text())["lane"]
+    chosen = choose(lanes, sys.argv[1:])
+    results = [run_lane(lane) for lane in chosen]
+    print("\nlane            ran  failed  skipped  seconds  result")
+    for result in results:
+        print(
+            f"{result.name:<14} {result.ran:>4}  {result.failed:>6}  {len(result.skips):>7}  {result.seconds:>7.0f}  "
+            + (f"FAILED: {result.failure}" if result.failure else "ok")
+        )
+    for lane in lanes:
+        if lane not in chosen:
+            print(f"{lane['name']:<14} not run (optional; ci/test --full or ci/test {lane['name']})")
+    failed_lanes = [result for result in results if result.failure]
+    failed = sum(result.failed for result in results) + sum(1 for r in failed_lanes if not r.failed)
+    print(
+        f"{sum(result.ran for result in results)} passed, {failed} failed, "
+        f"{sum(len(result.skips) for result in results)} skipped"
+    )
+    sys.exit(1 if failed_lanes else 0)
+
+
+if __name__ == "__main__":
+    main()
