@@ -248,7 +248,8 @@ typedef struct lockstep_recorder {
   /* After the driver call, on the same thread, with further flags (captured, failed). Accepts a
    * null slot. graph and node bind a captured entry to its node: 0 and -1 when not captured. */
   void (*end)(void* slot, uint32_t flags, uint64_t graph, int32_t node);
-  /* A stream was made, or met for the first time. context tells contexts of one device apart. */
+  /* A stream was made, or met for the first time. context tells contexts of one device apart.
+   * blocking: 0 does not synchronise with the legacy stream, 1 does, 2 is the legacy stream. */
   void (*define_stream)(uint64_t stream, int32_t device, uint64_t context, int blocking);
   /* An executable graph was made or changed: version counts from 1 and is defined before its first
    * launch. Nodes in creation order (kernel, memcpy, memset, host_func, event and memory records);

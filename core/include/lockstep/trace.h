@@ -34,6 +34,7 @@ struct StreamDefinition {
   std::int32_t device = 0;
   std::uint32_t context = 0;
   bool blocking = false;  ///< synchronises with the legacy default stream
+  bool legacy = false;    ///< is the legacy default stream of its context
   std::vector<std::pair<std::string, std::string>> unknown;
 
   friend bool operator==(const StreamDefinition&, const StreamDefinition&) = default;

@@ -35,7 +35,11 @@ struct VerifyFinding {
   VerifyLevel level = VerifyLevel::kCounts;
   bool note = false;  ///< told, but not a failure (an additional order in replay, memory nodes)
   /// Stable word for programs: "missing", "extra", "changed", "order", "scalar", "buffer", "value",
-  /// "empty", "undefined_graph", "opaque", "truncated", "nondeterministic", "programmatic".
+  /// "empty", "undefined_graph", "opaque", "truncated", "dropped", "nondeterministic",
+  /// "unwritten", "programmatic", "undecided" (the search for a matching gave up: never verified),
+  /// "more" (further findings of that level, counted), "unpaired" (a range of marks without its
+  /// partner); notes also "unknown_arguments", "struct", "allowed", "memory", "host_func",
+  /// "unfollowed" (order by stream memory operations or semaphores), "uncaptured".
   std::string what;
   std::string message;                                     ///< for people; names both entries
   std::optional<std::uint64_t> eager_index, replay_index;  ///< positions in the two views
@@ -63,9 +67,12 @@ struct VerifyOptions {
   std::vector<BufferView<std::byte>> outputs;
   /// kValues: memory that the step reads and also writes; restored before every run.
   std::vector<BufferView<std::byte>> in_place;
-  /// kValues: called before each run with the run's number, to set inputs other than those that
-  /// were captured. Optional.
+  /// kValues: called before each run, to set inputs other than those that were captured: the same
+  /// ones each time. Optional.
   std::function<void(StreamRef&)> set_inputs;
+  /// Kernels, by name as recorded or as displayed (`*` and `?` stand for any characters), that
+  /// replay may launch beyond those of eager: left out of the comparison and told as notes.
+  std::vector<std::string> allowed_extra;
 };
 
 /// Runs `step` eagerly and launches `replay`, on a stream of its own, and compares. L0–L3 need one
@@ -77,17 +84,26 @@ LOCKSTEP_API VerifyReport verify(const GraphExec& replay, const std::function<vo
                                  const VerifyOptions& options = {});
 
 /// Compares two recorded traces as eager and replay, up to kArguments.
+/// \throws Error kInvalidArgument for kValues (a trace holds no values), and as expand_graph does.
 LOCKSTEP_API VerifyReport verify_traces(const Trace& eager, const Trace& replay,
-                                        VerifyLevel level = VerifyLevel::kArguments);
+                                        VerifyLevel level = VerifyLevel::kArguments,
+                                        const std::vector<std::string>& allowed_extra = {});
 
-/// One graph of a recorded trace against the captured entries it was made from.
+/// One graph of a recorded trace against the captured entries it was made from, or one pair of
+/// marked ranges.
 struct GraphVerification {
-  std::int32_t graph = -1;
+  std::int32_t graph = -1;  ///< -1: a pair of marked ranges
   std::uint32_t version = 0;
+  std::string label;  ///< ranges: what follows "eager" and "replay" in their names
   VerifyReport report;
 };
 /// Every graph of a trace against what was recorded while it was captured; and between the marks
 /// "eager" and "replay" (push/pop ranges of the same label suffix, in pairs), the two stretches.
+/// Captured entries that do not name their graph go to the graph whose nodes they equal, else to
+/// the graphs in the order of their first launch. A graph that nothing was captured for (built by
+/// hand, changed since, or captured before the trace began) has a note "uncaptured" and is not
+/// verified.
+/// \throws Error as verify_traces() does.
 LOCKSTEP_API std::vector<GraphVerification> verify_recording(
     const Trace& trace, VerifyLevel level = VerifyLevel::kArguments);
 
