@@ -95,7 +95,8 @@ struct ViewOptions {
   enum class Kind : std::uint8_t { kExecuted, kEnqueued };
 
   Kind kind = Kind::kExecuted;
-  bool core_kinds_only = true;           ///< kernel, memcpy, memset (and opaque, and what has no definition)
+  /// Kernel, memcpy, memset, opaque; enqueued: also graph launches, which stand for their work.
+  bool core_kinds_only = true;
   std::vector<OperationKind> kinds;      ///< when not empty: exactly these (core_kinds_only ignored)
 };
 

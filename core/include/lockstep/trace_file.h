@@ -16,11 +16,12 @@
 namespace lockstep {
 
 struct TraceWriterOptions {
-  bool force = false;      ///< replace an existing file
-  bool compress = false;   ///< zstd; also chosen by a name that ends in .zst
+  bool force = false;     ///< replace an existing file
+  bool compress = false;  ///< zstd; also chosen by a name that ends in .zst
   int compression_level = 3;
   bool write_hashes = true;
-  std::size_t flush_bytes = std::size_t{1} << 20;  ///< one zstd frame, or one write, about this large
+  std::size_t flush_bytes = std::size_t{1}
+                            << 20;  ///< one zstd frame, or one write, about this large
 };
 
 /// Writes one trace, line by line, in bounded memory. Creates the file exclusively unless `force`.
@@ -35,10 +36,17 @@ class LOCKSTEP_API TraceWriter {
   TraceWriter& operator=(TraceWriter&&) noexcept;
   ~TraceWriter();
 
+  /// The same, but written beside `path` and renamed by finish(): nobody meets half of it, and
+  /// nothing is left behind when the writer is destroyed before.
+  static TraceWriter aside(const std::filesystem::path& path, const TraceInfo& header,
+                           const TraceWriterOptions& options = {});
+
   void write_meta(const TraceInfo& info);
   void write(const StreamDefinition& stream);
   void write(const GraphDefinition& graph);
   /// The entry's hash is computed when it is 0.
+  /// \throws Error kInvalidArgument for an entry that no reader would accept (the file stays
+  /// whole), kInputOutput when the system refuses (a full disk): nothing can be written after.
   void write(const LaunchTraceEntry& entry);
   /// Hands everything written so far to the system.
   void flush();
@@ -48,11 +56,13 @@ class LOCKSTEP_API TraceWriter {
 
  private:
   struct Impl;
+  explicit TraceWriter(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
 /// One line of a trace, decoded.
-using TraceItem = std::variant<LaunchTraceEntry, StreamDefinition, GraphDefinition, TraceInfo, TraceFooter>;
+using TraceItem =
+    std::variant<LaunchTraceEntry, StreamDefinition, GraphDefinition, TraceInfo, TraceFooter>;
 
 struct TraceReaderOptions {
   bool check_hashes = true;  ///< a stored hash that disagrees with its fields is an error
@@ -82,13 +92,14 @@ class LOCKSTEP_API TraceReader {
 
 /// Whole file into memory. A truncated trace is returned with `footer.present` false, readable to
 /// its last whole line. \throws as TraceReader does.
-LOCKSTEP_API Trace read_trace(const std::filesystem::path& path, const TraceReaderOptions& options = {});
+LOCKSTEP_API Trace read_trace(const std::filesystem::path& path,
+                              const TraceReaderOptions& options = {});
 
 /// Writes a whole trace aside and renames it, so that no reader meets half of it.
 LOCKSTEP_API void write_trace(const std::filesystem::path& path, const Trace& trace,
                               const TraceWriterOptions& options = {});
 
-/// One entry as one JSON object text, as it stands in a file (no line feed), and back.
+/// One entry as one JSON object text, as it stands in a file (no line feed).
 LOCKSTEP_API std::string to_json(const LaunchTraceEntry& entry);
 
 }  // namespace lockstep

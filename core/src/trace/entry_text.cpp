@@ -167,6 +167,26 @@ std::string describe(const LaunchTraceEntry& entry, std::size_t name_width) {
   return text;
 }
 
+std::string set_value_problem(std::uint64_t value, std::uint64_t value_size) {
+  if (value_size != 1 && value_size != 2 && value_size != 4) {
+    return fmt::format("value_size is {}, it must be 1, 2 or 4", value_size);
+  }
+  if ((value >> (8 * value_size)) != 0) {
+    return fmt::format("value {} does not fit {} bytes", value, value_size);
+  }
+  return {};
+}
+
+std::string extent_problem(const Extent& extent, std::uint64_t byte_size) {
+  std::uint64_t rows = 0, bytes = 0;
+  if (!__builtin_mul_overflow(extent.height, extent.depth, &rows) &&
+      !__builtin_mul_overflow(extent.width, rows, &bytes) && bytes == byte_size) {
+    return {};
+  }
+  return fmt::format("extent [{},{},{}] does not cover {} bytes", extent.width, extent.height,
+                     extent.depth, byte_size);
+}
+
 std::string to_string(const LaunchTraceEntry& entry) {
   return fmt::format("{}   stream {}", describe(entry, 0), entry.stream_index);
 }

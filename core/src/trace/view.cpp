@@ -11,11 +11,16 @@ const GraphDefinition* Trace::find_graph(std::int32_t graph, std::uint32_t versi
 }
 
 void ViewFilter::define(const GraphDefinition& graph) {
-  const Key key{graph.graph, graph.version};
+  define({graph.graph, graph.version}, graph);
+}
+
+void ViewFilter::define(Key key, const GraphDefinition& graph) {
   if (launched_undefined_.count(key) != 0) late_definition_ = true;
   Graph& known = graphs_[key];
   known = Graph{};
   known.definition = graph;
+  known.definition.graph = key.first;
+  known.definition.version = key.second;
 }
 
 ViewFilter::Graph* ViewFilter::find(Key key) {
@@ -24,19 +29,24 @@ ViewFilter::Graph* ViewFilter::find(Key key) {
   Graph& graph = found->second;
   if (!graph.ordered) {
     graph.order = order_graph(graph.definition);
-    graph.nodes = expand_ordered(graph.definition, graph.order, LaunchTraceEntry{});
     graph.ordered = true;
   }
   return &graph;
 }
 
-const std::vector<LaunchTraceEntry>* ViewFilter::nodes(Key key) {
-  const Graph* graph = find(key);
-  return graph == nullptr ? nullptr : &graph->nodes;
+const GraphDefinition* ViewFilter::definition(Key key) const {
+  const auto found = graphs_.find(key);
+  return found == graphs_.end() ? nullptr : &found->second.definition;
 }
 
-bool ViewFilter::is_defined(const LaunchTraceEntry& launch) const {
-  return graphs_.count({launch.graph, launch.graph_version}) != 0;
+std::vector<LaunchTraceEntry> ViewFilter::shown_nodes(Key key) {
+  std::vector<LaunchTraceEntry> result;
+  const Graph* graph = find(key);
+  if (graph == nullptr) return result;
+  for (LaunchTraceEntry& node : expand_ordered(graph->definition, graph->order, {})) {
+    if (!node.is_empty_operation() && wants(node)) result.push_back(std::move(node));
+  }
+  return result;
 }
 
 bool ViewFilter::wants(const LaunchTraceEntry& entry) const {
@@ -44,11 +54,24 @@ bool ViewFilter::wants(const LaunchTraceEntry& entry) const {
     return std::find(options_.kinds.begin(), options_.kinds.end(), entry.kind) !=
            options_.kinds.end();
   }
+  // Enqueued, a graph launch is itself the work; executed, its nodes are.
+  const bool enqueued_graph =
+      options_.kind == ViewOptions::Kind::kEnqueued && entry.kind == OperationKind::kGraphLaunch;
   return !options_.core_kinds_only || is_core_kind(entry.kind) ||
-         entry.kind == OperationKind::kOpaque;
+         entry.kind == OperationKind::kOpaque || enqueued_graph;
 }
 
 void ViewFilter::push(const LaunchTraceEntry& entry, const Sink& sink) {
+  push(entry, sink, [&](const LaunchTraceEntry& launch, Key key) {
+    const Graph* graph = find(key);
+    for (const LaunchTraceEntry& node : expand_ordered(graph->definition, graph->order, launch)) {
+      if (!node.is_empty_operation() && wants(node)) sink(node);
+    }
+  });
+}
+
+void ViewFilter::push(const LaunchTraceEntry& entry, const Sink& sink,
+                      const GraphSink& graph_sink) {
   const bool executed = options_.kind == ViewOptions::Kind::kExecuted;
   if (executed && (entry.has(EntryFlag::kCaptured) || entry.has(EntryFlag::kFailed) ||
                    entry.has(EntryFlag::kInternal) || entry.is_empty_operation())) {
@@ -71,14 +94,12 @@ void ViewFilter::push(const LaunchTraceEntry& entry, const Sink& sink) {
     if (wants(launch)) sink(launch);
     return;
   }
-  for (const LaunchTraceEntry& node : expand_ordered(graph->definition, graph->order, launch)) {
-    if (!node.is_empty_operation() && wants(node)) sink(node);
-  }
+  graph_sink(launch, {entry.graph, entry.graph_version});
 }
 
 std::vector<LaunchTraceEntry> view(const Trace& trace, const ViewOptions& options) {
   ViewFilter filter(options);
-  for (const auto& [key, graph] : trace.graphs) filter.define(graph);
+  for (const auto& [key, graph] : trace.graphs) filter.define(key, graph);
   std::vector<LaunchTraceEntry> result;
   for (const LaunchTraceEntry& entry : trace.entries) {
     filter.push(entry, [&](const LaunchTraceEntry& shown) {

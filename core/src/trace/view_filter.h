@@ -18,25 +18,31 @@ class ViewFilter {
  public:
   using Key = std::pair<std::int32_t, std::uint32_t>;
   using Sink = std::function<void(const LaunchTraceEntry&)>;
+  /// A launch and the nodes that the view shows of it, all of which carry the launch's stream.
+  using GraphSink = std::function<void(const LaunchTraceEntry& launch, Key graph)>;
 
   explicit ViewFilter(ViewOptions options) : options_(std::move(options)) {}
 
   /// Keeps a copy of the definition. One that was launched before is noted in late_definition().
   void define(const GraphDefinition& graph);
+  void define(Key key, const GraphDefinition& graph);
   /// Calls `sink` for each entry of the view that `entry` stands for, in order.
   /// \throws Error as order_graph() does.
   void push(const LaunchTraceEntry& entry, const Sink& sink);
+  /// The same for whoever keeps something per graph: instead of its nodes one by one, `graph_sink`
+  /// is told which graph runs; shown_nodes() has the nodes.
+  void push(const LaunchTraceEntry& entry, const Sink& sink, const GraphSink& graph_sink);
+  /// What the executed view shows of a defined graph, as of a launch that adds nothing of its own.
+  std::vector<LaunchTraceEntry> shown_nodes(Key key);
   bool late_definition() const noexcept { return late_definition_; }
-  /// The nodes of a defined graph in executed order, nullptr when it has no definition.
-  const std::vector<LaunchTraceEntry>* nodes(Key key);
-  bool is_defined(const LaunchTraceEntry& launch) const;
+  /// nullptr when it has no definition.
+  const GraphDefinition* definition(Key key) const;
 
  private:
   struct Graph {
     GraphDefinition definition;
     bool ordered = false;
     GraphOrder order;
-    std::vector<LaunchTraceEntry> nodes;  ///< of a launch that says nothing of its own
   };
 
   bool wants(const LaunchTraceEntry& entry) const;

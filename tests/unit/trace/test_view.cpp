@@ -152,9 +152,9 @@ TEST(View, ExecutedHoldsWhatRan) {
 TEST(View, EnqueuedIsFileOrder) {
   ViewOptions options;
   options.kind = ViewOptions::Kind::kEnqueued;
-  EXPECT_THAT(
-      names(view(small_trace(), options)),
-      ElementsAre("plain", "captured", "failed", "internal", "empty", "cuGraphLaunch", "opaque"));
+  EXPECT_THAT(names(view(small_trace(), options)),
+              ElementsAre("plain", "captured", "failed", "internal", "empty", "cuGraphLaunch",
+                          "cuGraphLaunch", "opaque", "cuGraphLaunch"));
   options.core_kinds_only = false;
   EXPECT_EQ(view(small_trace(), options).size(), small_trace().entries.size());
 }
