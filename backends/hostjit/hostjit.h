@@ -30,6 +30,10 @@
 #include <string_view>
 #include <vector>
 
+namespace lockstep_hostjit {
+struct KernelEntry;
+}
+
 namespace lockstep::hostjit {
 
 enum class ErrorCode {
@@ -119,7 +123,6 @@ struct RunStatus {
 };
 
 struct ModuleState;
-struct KernelEntry;
 
 // A kernel of a loaded module; a view that is valid while its Module lives. All functions may be
 // called from any thread, also at the same time.
@@ -156,7 +159,7 @@ class Kernel {
   std::uint32_t static_shared_bytes_ = 0;
   std::uint32_t max_threads_per_block_ = 1024;
   bool can_reach_barrier_ = false;
-  const KernelEntry* entry_ = nullptr;
+  const lockstep_hostjit::KernelEntry* entry_ = nullptr;
 };
 
 // A __device__ or __constant__ variable.

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <sys/file.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "hostjit.h"
+
+namespace lockstep::hostjit {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMagic[8] = {'L', 'S', 'J', 'I', 'T', '\0', '\0', '\1'};
+constexpr std::size_t kTrailer = sizeof(std::uint64_t) * 2 + sizeof kMagic;
+
+std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+std::string hash_text(std::span<const std::byte> bytes) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
+  return text;
+}
+
+bool dependencies_unchanged(std::span<const std::byte> image) {
+  const std::uint64_t length = read_u64(image, image.size() - kTrailer);
+  if (length > image.size() - kTrailer) return false;
+  const std::size_t begin = image.size() - kTrailer - length;
+  std::istringstream lines(
+      std::string(reinterpret_cast<const char*>(image.data()) + begin, length));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() < 18) return false;
+    const auto bytes = read_file(line.substr(17));
+    if (!bytes || hash_text(*bytes) != line.substr(0, 16)) return false;
+  }
+  return true;
+}
+
+std::string wanted_folder() {
+  if (const char* chosen = std::getenv("LOCKSTEP_CACHE_DIR"); chosen != nullptr && *chosen != '\0')
+    return fs::absolute(chosen).string();
+  if (const char* base = std::getenv("XDG_CACHE_HOME"); base != nullptr && *base == '/')
+    return std::string(base) + "/lockstep";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.cache/lockstep";
+  return {};
+}
+
+// Creates the folder where needed; returns why it cannot be used, or nothing.
+std::string make_usable(const std::string& folder) {
+  if (folder.empty()) return "neither LOCKSTEP_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
+  std::error_code error;
+  fs::create_directories(folder + "/hostjit/locks", error);
+  if (error) return folder + ": " + error.message();
+  if (access((folder + "/hostjit").c_str(), W_OK | X_OK) != 0)
+    return folder + ": " + std::strerror(errno);
+  std::string probe = folder + "/hostjit/probe.XXXXXX";
+  const int descriptor = mkostemp(probe.data(), O_CLOEXEC);
+  if (descriptor < 0) return folder + ": " + std::strerror(errno);
+  close(descriptor);
+  unlink(probe.c_str());
+  return {};
+}
+
+// Lives as long as the process.
+struct PrivateFolder {
+  std::mutex mutex;
+  std::string path;
+  pid_t owner = 0;
+
+  ~PrivateFolder() {
+    std::error_code ignored;
+    if (!path.empty() && owner == getpid()) fs::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+bool has_seal_magic(std::span<const std::byte> image) noexcept {
+  return image.size() > kTrailer + 4 && std::memcmp(image.data(), "\177ELF", 4) == 0 &&
+         std::memcmp(image.data() + image.size() - sizeof kMagic, kMagic, sizeof kMagic) == 0;
+}
+
+bool has_valid_seal(std::span<const std::byte> image) {
+  if (!has_seal_magic(image)) return false;
+  const std::size_t hashed = image.size() - sizeof kMagic - sizeof(std::uint64_t);
+  return XXH3_64bits(image.data(), hashed) == read_u64(image, hashed);
+}
+
+std::optional<std::vector<std::byte>> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return std::nullopt;
+  const std::streamoff size = file.tellg();
+  if (size < 0) return std::nullopt;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (!file) return std::nullopt;
+  return bytes;
+}
+
+void seal_image(const std::string& path, const std::vector<std::string>& dependencies) {
+  auto bytes = read_file(path);
+  if (!bytes) throw Error(ErrorCode::kNoStorage, path + ": the compiler wrote no image");
+  std::string list;
+  for (const std::string& dependency : dependencies) {
+    if (const auto header = read_file(dependency)) {
+      list += hash_text(*header) + " " + dependency + "\n";
+    }
+  }
+  const auto append = [&](const void* data, std::size_t size) {
+    const auto* begin = static_cast<const std::byte*>(data);
+    bytes->insert(bytes->end(), begin, begin + size);
+  };
+  append(list.data(), list.size());
+  const std::uint64_t length = list.size();
+  append(&length, sizeof length);
+  const std::uint64_t hash = XXH3_64bits(bytes->data(), bytes->size());
+  append(&hash, sizeof hash);
+  append(kMagic, sizeof kMagic);
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes->data()),
+             static_cast<std::streamsize>(bytes->size()));
+  file.close();
+  if (!file) throw Error(ErrorCode::kNoStorage, path + ": " + std::strerror(errno));
+}
+
+Cache Cache::open() {
+  Cache cache;
+  const std::string wanted = wanted_folder();
+  const std::string problem = make_usable(wanted);
+  if (problem.empty()) {
+    cache.folder_ = wanted + "/hostjit";
+    return cache;
+  }
+  static PrivateFolder fallback;
+  const std::lock_guard lock(fallback.mutex);
+  if (fallback.path.empty() || fallback.owner != getpid()) {
+    const char* base = std::getenv("TMPDIR");
+    std::string folder =
+        std::string(base != nullptr && *base == '/' ? base : "/tmp") + "/lockstep-hostjit.XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) {
+      throw Error(ErrorCode::kNoStorage, "no place for compiled kernels: " + problem + "; " +
+                                             folder + ": " + std::strerror(errno) +
+                                             "; set LOCKSTEP_CACHE_DIR to a writable folder");
+    }
+    fallback.path = folder;
+    fallback.owner = getpid();
+    cache.note_ =
+        "compiled kernels are not kept (" + problem + "); using " + folder + " for this process";
+  }
+  const std::string second = make_usable(fallback.path);
+  if (!second.empty()) throw Error(ErrorCode::kNoStorage, second);
+  cache.folder_ = fallback.path + "/hostjit";
+  return cache;
+}
+
+std::optional<std::string> Cache::find(const std::string& key) const {
+  const std::string path = folder_ + "/" + key + ".so";
+  const auto image = read_file(path);
+  if (!image || !has_valid_seal(*image) || !dependencies_unchanged(*image)) return std::nullopt;
+  return path;
+}
+
+std::string Cache::publish(const std::string& file, const std::string& key) const {
+  const std::string path = folder_ + "/" + key + ".so";
+  std::error_code error;
+  fs::rename(file, path, error);
+  if (error) throw Error(ErrorCode::kNoStorage, path + ": " + error.message());
+  return path;
+}
+
+Cache::Lock::Lock(const Cache& cache, const std::string& key)
+    : descriptor_(::open((cache.folder_ + "/locks/" + key.substr(0, 2)).c_str(),
+                         O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+  // Where locks do not work, images are made twice: each is published whole all the same.
+  while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+Cache::Lock::~Lock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Cache::WorkFolder::WorkFolder(const Cache& cache) : path_(cache.folder_ + "/work.XXXXXX") {
+  if (mkdtemp(path_.data()) == nullptr)
+    throw Error(ErrorCode::kNoStorage, path_ + ": " + std::strerror(errno));
+}
+
+Cache::WorkFolder::~WorkFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace lockstep::hostjit

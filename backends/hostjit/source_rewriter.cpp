@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "source_rewriter.h"
+
+#include <algorithm>
+#include <map>
+
+#include "tokenizer.h"
+
+namespace lockstep::hostjit {
+namespace {
+
+struct Edit {
+  std::size_t offset;
+  std::size_t length;
+  std::string text;
+};
+
+// Specifiers with an argument list that may stand before a declared name.
+bool takes_arguments(std::string_view word) {
+  return word == "alignas" || word == "__align__" || word == "__attribute__" ||
+         word == "__launch_bounds__" || word == "__maxnreg__" || word == "__cluster_dims__" ||
+         word == "decltype" || word == "noexcept";
+}
+bool is_alignment(std::string_view word) {
+  return word == "alignas" || word == "__align__" || word == "__attribute__";
+}
+
+class Rewriter {
+ public:
+  Rewriter(std::string_view source, std::string_view name, std::size_t first_index)
+      : source_(source), name_(name), index_(first_index), tokens_(tokenize(source)) {}
+
+  RewrittenSource run() {
+    for (at_ = 0; at_ < tokens_.size(); ++at_) visit();
+    RewrittenSource result;
+    result.text = apply_edits();
+    for (const auto& [kernel, count] : kernel_counts_) {
+      if (count == 1) result.kernels.push_back(kernel);
+    }
+    result.errors = std::move(errors_);
+    return result;
+  }
+
+ private:
+  struct Scope {
+    bool is_namespace;
+    std::string name;  // empty for extern "C", unnamed namespaces and all other braces
+  };
+
+  const Token* token(std::size_t index) const {
+    return index < tokens_.size() ? &tokens_[index] : nullptr;
+  }
+  bool is(std::size_t index, std::string_view text) const {
+    return index < tokens_.size() && tokens_[index].is(text);
+  }
+  bool at_namespace_scope() const {
+    return std::all_of(scopes_.begin(), scopes_.end(),
+                       [](const Scope& scope) { return scope.is_namespace; });
+  }
+
+  void refuse(const Token& where, const std::string& text) {
+    const Position position = position_of(source_, where.offset);
+    errors_.push_back(name_ + ":" + std::to_string(position.line) + ":" +
+                      std::to_string(position.column) + ": error: " + text);
+  }
+
+  void visit() {
+    const Token& here = tokens_[at_];
+    if (here.kind == TokenKind::kDirective) {
+      visit_directive(here);
+    } else if (here.is("{")) {
+      scopes_.push_back(scope_opened_at(at_));
+    } else if (here.is("}")) {
+      if (!scopes_.empty()) scopes_.pop_back();
+    } else if (here.is("<")) {
+      visit_angle();
+    } else if (here.is("__shared__")) {
+      visit_shared();
+    } else if (here.is("__device__")) {
+      visit_device();
+    } else if (here.is("__launch_bounds__")) {
+      visit_launch_bounds();
+    } else if (here.is("__global__")) {
+      visit_global();
+    }
+  }
+
+  void visit_directive(const Token& directive) {
+    std::string compact;
+    for (const char c : directive.text) {
+      if (c != ' ' && c != '\t') compact += c;
+    }
+    const auto includes = [&](std::string_view header) {
+      return compact.starts_with("#include<" + std::string(header)) ||
+             compact.starts_with("#include\"" + std::string(header));
+    };
+    for (const char* provided :
+         {"cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h",
+          "device_functions.h", "vector_types.h", "vector_functions.h", "math_functions.h",
+          "hip/hip_runtime.h"}) {
+      if (includes(std::string(provided) + ">") || includes(std::string(provided) + "\"")) {
+        const auto lines = std::count(directive.text.begin(), directive.text.end(), '\n');
+        edits_.push_back({directive.offset, directive.length,
+                          std::string(static_cast<std::size_t>(lines), '\n')});
+        return;
+      }
+    }
+    if (includes("cuda_fp16") || includes("cuda_bf16") || includes("hip/hip_fp16") ||
+        includes("hip/hip_bf")) {
+      refuse(directive, std::string(directive.text) +
+                            ": vendor 16-bit types do not exist on the host; include "
+                            "<lockstep/kernel.h> and use lockstep::half or lockstep::bfloat16");
+    } else if (includes("cooperative_groups") || includes("hip/hip_cooperative_groups")) {
+      refuse(directive, std::string(directive.text) +
+                            ": the host backend has no cooperative groups; use __syncthreads(), or "
+                            "run this kernel on a GPU");
+    } else if (includes("mma.h") || includes("cuda/pipeline") || includes("cuda/barrier")) {
+      refuse(directive, std::string(directive.text) +
+                            ": the host backend has no tensor cores and asynchronous copies; run "
+                            "this kernel on a GPU");
+    }
+  }
+
+  // `<<<` starts a launch, except in `operator<<<T>`.
+  void visit_angle() {
+    if (!is(at_ + 1, "<") || !is(at_ + 2, "<")) return;
+    const std::size_t offset = tokens_[at_].offset;
+    if (tokens_[at_ + 1].offset != offset + 1 || tokens_[at_ + 2].offset != offset + 2) return;
+    if (at_ > 0 && tokens_[at_ - 1].is("operator")) return;
+    refuse(tokens_[at_],
+           "<<<...>>>: a kernel of the host backend cannot launch kernels; launch from the host");
+    at_ += 2;
+  }
+
+  std::size_t declaration_begin(std::size_t index) const {
+    while (index > 0) {
+      const Token& before = tokens_[index - 1];
+      if (before.is(";") || before.is("{") || before.is("}") ||
+          before.kind == TokenKind::kDirective)
+        break;
+      --index;
+    }
+    return index;
+  }
+
+  // Index of the token after the bracket that closes the one at `open`.
+  std::size_t skip_group(std::size_t open, std::string_view opening,
+                         std::string_view closing) const {
+    std::size_t depth = 0;
+    for (std::size_t i = open; i < tokens_.size(); ++i) {
+      if (tokens_[i].is(opening)) ++depth;
+      if (tokens_[i].is(closing) && --depth == 0) return i + 1;
+    }
+    return tokens_.size();
+  }
+
+  Scope scope_opened_at(std::size_t brace) const {
+    const std::size_t begin = declaration_begin(brace);
+    std::size_t i = begin;
+    if (is(i, "inline")) ++i;
+    if (is(i, "extern") && i + 2 == brace && tokens_[i + 1].kind == TokenKind::kLiteral)
+      return {true, {}};
+    if (!is(i, "namespace")) return {false, {}};
+    std::string name;
+    for (++i; i < brace; ++i) {
+      if (tokens_[i].is("[")) {
+        i = skip_group(i, "[", "]") - 1;
+      } else if (!tokens_[i].is("inline")) {
+        name += tokens_[i].text;
+      }
+    }
+    return {true, name};
+  }
+
+  std::string text_of(std::size_t begin, std::size_t end) const {
+    if (begin >= end) return {};
+    const std::size_t offset = tokens_[begin].offset;
+    return std::string(source_.substr(offset, tokens_[end - 1].end() - offset));
+  }
+
+  void visit_shared() {
+    const std::size_t begin = declaration_begin(at_);
+    std::size_t end = at_;
+    while (end < tokens_.size() && !tokens_[end].is(";") && !tokens_[end].is("{")) ++end;
+    bool is_extern = false;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (tokens_[i].is("extern")) is_extern = true;
+      if (i < at_ + 4 && tokens_[i].is("static"))
+        edits_.push_back({tokens_[i].offset, tokens_[i].length, "      "});
+    }
+    if (is_extern && is(end, ";")) {
+      rewrite_dynamic_shared(begin, end);
+      at_ = end;
+    }
+  }
+
+  // `extern __shared__ T a[], b[][4];` → pointers to the block's dynamic shared memory.
+  void rewrite_dynamic_shared(std::size_t begin, std::size_t end) {
+    std::string type;
+    std::size_t i = begin;
+    std::size_t angle = 0;
+    for (; i < end; ++i) {
+      const Token& here = tokens_[i];
+      if (here.is("extern") || here.is("__shared__") || here.kind == TokenKind::kLiteral) continue;
+      if (is_alignment(here.text)) {
+        i = skip_group(i + 1, "(", ")") - 1;
+        continue;
+      }
+      if (here.is("<")) ++angle;
+      if (here.is(">") && angle > 0) --angle;
+      if (angle == 0 && here.kind == TokenKind::kIdentifier && is(i + 1, "[")) break;
+      type += here.text;
+      type += ' ';
+    }
+    if (i >= end || type.empty()) {
+      refuse(tokens_[begin],
+             "extern __shared__ needs the form `extern __shared__ type name[];` on the host");
+      return;
+    }
+    std::string replacement;
+    const bool namespace_scope = at_namespace_scope();
+    while (i < end) {
+      const std::string name(tokens_[i].text);
+      std::size_t brackets = skip_group(i + 1, "[", "]");
+      const std::size_t inner = brackets;
+      while (is(brackets, "[")) brackets = skip_group(brackets, "[", "]");
+      const std::string rest = text_of(inner, brackets);
+      const std::string cast = "reinterpret_cast<" + type + "(*)" + rest + ">";
+      if (namespace_scope) {
+        const std::string hook = "lockstep_shared_pointer_" + std::to_string(index_++);
+        replacement += "static __thread " + type + "(*" + name + ")" + rest +
+                       "; static ::lockstep_hostjit::SharedPointer " + hook +
+                       "{[](void* lockstep_memory) { " + name + " = " + cast +
+                       "(lockstep_memory); }};";
+      } else {
+        replacement += type + "(* const " + name + ")" + rest + " = " + cast +
+                       "(::lockstep_hostjit::dynamic_shared());";
+      }
+      if (!is(brackets, ",")) break;
+      i = brackets + 1;
+    }
+    const std::size_t offset = tokens_[begin].offset;
+    const std::size_t length = tokens_[end].end() - offset;
+    const std::string_view old = source_.substr(offset, length);
+    std::replace(replacement.begin(), replacement.end(), '\n', ' ');
+    replacement.append(static_cast<std::size_t>(std::count(old.begin(), old.end(), '\n')), '\n');
+    edits_.push_back({offset, length, replacement});
+  }
+
+  // A variable, not a function: what comes first after the specifiers decides.
+  void visit_device() {
+    if (!at_namespace_scope()) return;
+    for (std::size_t i = at_ + 1; i < tokens_.size(); ++i) {
+      const Token& here = tokens_[i];
+      if (takes_arguments(here.text) && is(i + 1, "(")) {
+        i = skip_group(i + 1, "(", ")") - 1;
+      } else if (here.is("(") || here.is("__constant__") || here.is("__managed__")) {
+        return;
+      } else if (here.is(";") || here.is("=") || here.is("[") || here.is("{")) {
+        break;
+      }
+    }
+    edits_.push_back({tokens_[at_].offset, tokens_[at_].length, "__lockstep_variable__"});
+  }
+
+  // The bound becomes a constant inside the body, where it may depend on template arguments; its
+  // symbol carries the kernel's name.
+  void visit_launch_bounds() {
+    if (!is(at_ + 1, "(")) return;
+    const std::size_t after = skip_group(at_ + 1, "(", ")");
+    const std::string bounds = text_of(at_ + 2, after - 1);
+    for (std::size_t i = after; i < tokens_.size(); ++i) {
+      if (tokens_[i].is("(")) i = skip_group(i, "(", ")") - 1;
+      if (tokens_[i].is(";")) return;
+      if (tokens_[i].is("{")) {
+        std::string text =
+            " static const unsigned lockstep_launch_bounds __attribute__((used)) = "
+            "::lockstep_hostjit::first_bound(" +
+            bounds + ");";
+        std::replace(text.begin(), text.end(), '\n', ' ');
+        edits_.push_back({tokens_[i].end(), 0, text});
+        return;
+      }
+    }
+  }
+
+  void visit_global() {
+    if (!at_namespace_scope()) return;
+    const std::size_t begin = declaration_begin(at_);
+    for (std::size_t i = begin; i < at_; ++i) {
+      if (tokens_[i].is("template")) return;
+    }
+    for (std::size_t i = at_ + 1; i + 1 < tokens_.size(); ++i) {
+      if (takes_arguments(tokens_[i].text) && is(i + 1, "(")) {
+        i = skip_group(i + 1, "(", ")") - 1;
+      } else if (tokens_[i].is(";") || tokens_[i].is("{") || tokens_[i].is("<")) {
+        return;
+      } else if (tokens_[i + 1].is("(") && tokens_[i].kind == TokenKind::kIdentifier) {
+        std::size_t after = skip_group(i + 1, "(", ")");
+        if (is(after, "noexcept")) ++after;
+        if (!is(after, "{")) return;
+        std::string name;
+        for (const Scope& scope : scopes_) {
+          if (!scope.name.empty()) name += scope.name + "::";
+        }
+        ++kernel_counts_[name + std::string(tokens_[i].text)];
+        return;
+      }
+    }
+  }
+
+  std::string apply_edits() {
+    std::stable_sort(edits_.begin(), edits_.end(),
+                     [](const Edit& a, const Edit& b) { return a.offset < b.offset; });
+    std::string text;
+    std::size_t copied = 0;
+    for (const Edit& edit : edits_) {
+      if (edit.offset < copied) continue;
+      text += source_.substr(copied, edit.offset - copied);
+      text += edit.text;
+      copied = edit.offset + edit.length;
+    }
+    text += source_.substr(copied);
+    return text;
+  }
+
+  std::string_view source_;
+  std::string name_;
+  std::size_t index_;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  std::vector<Scope> scopes_;
+  std::vector<Edit> edits_;
+  std::vector<std::string> errors_;
+  std::map<std::string, int> kernel_counts_;
+};
+
+}  // namespace
+
+RewrittenSource rewrite_source(std::string_view source, std::string_view name,
+                               std::size_t first_index) {
+  return Rewriter(source, name, first_index).run();
+}
+
+}  // namespace lockstep::hostjit

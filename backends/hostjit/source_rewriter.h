@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Turns the few CUDA constructs that no macro can express into C++, line by line in place:
+// `extern __shared__`, `static __shared__`, launch bounds and device variables. Refuses what the
+// host cannot do, and lists the kernels it sees.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::hostjit {
+
+struct RewrittenSource {
+  std::string text;  // has the same lines as the source
+  // Kernels defined outside templates, qualified by their namespaces; overloaded ones left out.
+  std::vector<std::string> kernels;
+  // `name:line:column: error: …`, one line each; not empty means refused.
+  std::vector<std::string> errors;
+};
+
+// `first_index` makes generated names unique when several texts end up in one translation unit.
+RewrittenSource rewrite_source(std::string_view source, std::string_view name,
+                               std::size_t first_index);
+
+}  // namespace lockstep::hostjit
