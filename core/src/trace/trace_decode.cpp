@@ -278,6 +278,8 @@ void decode_stream(const object& line, StreamDefinition& stream) {
       stream.context = get_integer<std::uint32_t>(value, name);
     } else if (name == "blocking") {
       stream.blocking = get_bool(value, name);
+    } else if (name == "legacy") {
+      stream.legacy = get_bool(value, name);
     } else {
       stream.unknown.emplace_back(name, raw_json(value));
     }

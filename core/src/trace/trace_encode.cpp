@@ -257,6 +257,7 @@ void encode_stream(std::string& out, const StreamDefinition& stream) {
   append_field(out, ",\"device\":", stream.device);
   append_field(out, ",\"context\":", stream.context);
   out.append(stream.blocking ? ",\"blocking\":true" : ",\"blocking\":false");
+  if (stream.legacy) out.append(",\"legacy\":true");
   append_unknown(out, stream.unknown);
   out.push_back('}');
 }

@@ -105,6 +105,7 @@ Trace rich_trace() {
   trace.info.unknown = {{"host", "\"node7\""}};
   trace.streams.resize(2);
   trace.streams[0].blocking = true;
+  trace.streams[0].legacy = true;
   trace.streams[1].stream = 1;
   trace.streams[1].device = 1;
   trace.streams[1].context = 2;
