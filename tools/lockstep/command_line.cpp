@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every option of every verb. The only file that includes CLI11: it compiles slowly.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <utility>
+
+#include "exit_code.h"
+#include "text.h"
+#include "verbs.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 equal or done, 1 different or not verified, 2 usage, 3 unreadable or truncated\n"
+    "input, 4 backend or device not available, 5 internal, 6 recorded with holes (--strict).";
+
+class Parser {
+ public:
+  Parser()
+      : app_("Records, shows, compares and verifies what a program launched on its devices.",
+             "lockstep") {
+    app_.footer(kExitCodes);
+    app_.require_subcommand(0, 1);
+    app_.add_flag("--version", version_, "Print the version and end");
+    add_common(app_);
+    declare_show();
+    declare_diff();
+  }
+
+  Invocation parse(std::vector<std::string> arguments) {
+    try {
+      // CLI11 takes the arguments from the back.
+      std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+      app_.parse(std::move(reversed));
+    } catch (const CLI::CallForHelp&) {
+      return {common_, HelpOptions{app_.help()}};
+    } catch (const CLI::ParseError& error) {
+      throw Failure(kUsage, explain(error, arguments));
+    }
+    common_.color = color_text_ == "always"  ? ColorMode::kAlways
+                    : color_text_ == "never" ? ColorMode::kNever
+                                             : ColorMode::kAuto;
+    if (version_) return {common_, VersionOptions{}};
+    for (const auto& [app, take] : verbs_) {
+      if (app->parsed()) return {common_, take()};
+    }
+    throw Failure(kUsage, "no verb given; lockstep --help lists them");
+  }
+
+ private:
+  void add_common(CLI::App& app) {
+    app.add_flag("--json", common_.json, "One JSON object on standard output (schemas/)");
+    app.add_option("--color", color_text_, "Colours: auto, always or never")
+        ->check(CLI::IsMember({"auto", "always", "never"}))
+        ->type_name("WHEN");
+  }
+
+  template <typename Options>
+  CLI::App* add_verb(const char* name, const char* description, Options& options) {
+    CLI::App* app = app_.add_subcommand(name, description);
+    app->footer(kExitCodes);
+    add_common(*app);
+    verbs_.emplace_back(app, [&options] { return decltype(Invocation::verb)(options); });
+    return app;
+  }
+
+  static void add_selection(CLI::App& app, SelectionOptions& selection) {
+    app.add_option("--view", selection.view,
+                   "executed: what ran, graph launches as their nodes; enqueued: the file's order")
+        ->check(CLI::IsMember({"executed", "enqueued"}))
+        ->type_name("VIEW");
+    app.add_option("--kinds", selection.kinds,
+                   "Only these kinds, comma-separated, or all (else kernel,memcpy,memset)")
+        ->type_name("LIST");
+  }
+
+  void declare_show() {
+    CLI::App* app = add_verb("show", "Entries and summary of a trace", show_);
+    app->add_option("file", show_.file, "The trace")->required()->type_name("FILE");
+    add_selection(*app, show_.selection);
+    app->add_option("--range", show_.range, "Positions A to B of the view, B not included")
+        ->type_name("A:B");
+    app->add_option("--stream", show_.streams, "Only these streams, comma-separated")
+        ->type_name("LIST");
+    app->add_option("--name", show_.name, "Only names that the regular expression finds")
+        ->type_name("REGEX");
+    app->add_flag("--stat", show_.stat, "Counts by name instead of entries");
+    app->add_flag("--graphs", show_.graphs, "Nodes and edges of the graphs too");
+    app->add_flag("--full-names", show_.full_names, "Names are not cut");
+    app->add_flag("--jsonl", show_.jsonl, "The selected entries as a trace file of their own");
+  }
+
+  void declare_diff() {
+    CLI::App* app = add_verb("diff", "Compare two traces", diff_);
+    app->add_option("left", diff_.left, "A trace")->required()->type_name("FILE");
+    app->add_option("right", diff_.right, "Another one")->required()->type_name("FILE");
+    add_selection(*app, diff_.selection);
+    app->add_flag("--all", diff_.all, "Every change, not only the first");
+    app->add_flag("--stat", diff_.stat, "Counts by name of what changed");
+    app->add_flag("--per-stream", diff_.per_stream, "Compare each stream by itself");
+    app->add_flag("--args", diff_.arguments, "Kernel arguments must agree too");
+    app->add_option("--context", diff_.context, "Equal entries around a change (1)")
+        ->type_name("N");
+    app->add_flag("-q,--quiet", diff_.quiet, "Print nothing: the exit code answers");
+  }
+
+  /// CLI11's message, or a better one for a word that we do not know.
+  std::string explain(const CLI::ParseError& error, const std::vector<std::string>& arguments) {
+    const CLI::App* verb = nullptr;
+    bool is_value = false;  // of the option before it
+    for (const std::string& argument : arguments) {
+      if (argument == "--") break;
+      if (std::exchange(is_value, false)) continue;
+      const bool option = argument.size() > 1 && argument.front() == '-';
+      if (!option && verb == nullptr) {
+        const auto found = std::find_if(verbs_.begin(), verbs_.end(), [&](const auto& candidate) {
+          return candidate.first->get_name() == argument;
+        });
+        if (found == verbs_.end()) return unknown_verb(argument);
+        verb = found->first;
+      } else if (option) {
+        const std::string name = argument.substr(0, argument.find('='));
+        const CLI::Option* known = find_option(verb == nullptr ? app_ : *verb, name);
+        if (known == nullptr) return unknown_option(verb, name);
+        is_value = known->get_items_expected_max() > 0 && name == argument;
+      }
+    }
+    const std::string whose = verb == nullptr ? "lockstep" : "lockstep " + verb->get_name();
+    return fmt::format("{}; {} --help lists what it takes", error.what(), whose);
+  }
+
+  static const CLI::Option* find_option(const CLI::App& app, const std::string& name) {
+    return app.get_option_no_throw(name.rfind("--", 0) == 0 ? name : name.substr(0, 2));
+  }
+
+  std::string unknown_verb(const std::string& word) const {
+    std::vector<std::string> names;
+    for (const auto& [app, take] : verbs_) names.push_back(app->get_name());
+    return fmt::format("there is no verb '{}'{}; lockstep --help lists them", word,
+                       did_you_mean(word, names));
+  }
+
+  std::string unknown_option(const CLI::App* verb, const std::string& word) const {
+    const CLI::App& app = verb == nullptr ? app_ : *verb;
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    const std::string whose = verb == nullptr ? "lockstep" : "lockstep " + verb->get_name();
+    return fmt::format("{} has no option '{}'{}; {} --help lists them", whose, word,
+                       did_you_mean(word, names), whose);
+  }
+
+  CLI::App app_;
+  CommonOptions common_;
+  std::string color_text_ = "auto";
+  bool version_ = false;
+  std::vector<std::pair<CLI::App*, std::function<decltype(Invocation::verb)()>>> verbs_;
+  ShowOptions show_;
+  DiffCommandOptions diff_;
+};
+
+}  // namespace
+
+Invocation parse_command_line(int argc, const char* const* argv) {
+  return Parser().parse({argv + std::min(argc, 1), argv + argc});
+}
+
+}  // namespace lockstep::cli

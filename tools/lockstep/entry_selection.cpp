@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "entry_selection.h"
+
+#include <lockstep/trace_file.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <utility>
+
+#include "exit_code.h"
+#include "text.h"
+#include "trace_input.h"
+
+namespace lockstep::cli {
+namespace {
+
+/// A folder in the system's place for temporary files, gone with everything in it at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").native();
+    if (mkdtemp(pattern.data()) == nullptr) {
+      throw Failure(kInternal,
+                    fmt::format("cannot make a folder {}: {}", pattern, std::strerror(errno)));
+    }
+    path_ = pattern;
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Writes entries with the definitions that they refer to, each before its first use.
+class SliceWriter {
+ public:
+  SliceWriter(TraceWriter& writer, const ViewReader& reader) : writer_(writer), reader_(reader) {}
+
+  void write(const LaunchTraceEntry& entry) {
+    const Trace& trace = reader_.trace();
+    for (const StreamDefinition& stream : trace.streams) {
+      if (stream.stream == entry.stream_index && streams_.insert(stream.stream).second) {
+        writer_.write(stream);
+      }
+    }
+    const GraphDefinition* graph = trace.find_graph(entry.graph, entry.graph_version);
+    if (graph != nullptr && graphs_.insert({graph->graph, graph->version}).second) {
+      writer_.write(*graph);
+    }
+    writer_.write(entry);
+  }
+
+ private:
+  TraceWriter& writer_;
+  const ViewReader& reader_;
+  std::set<std::uint32_t> streams_;
+  std::set<std::pair<std::int32_t, std::uint32_t>> graphs_;
+};
+
+void print_file(Console& console, const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 65536> buffer;
+  while (file.read(buffer.data(), buffer.size()) || file.gcount() > 0) {
+    console.print({buffer.data(), static_cast<std::size_t>(file.gcount())});
+  }
+  if (file.bad()) throw Failure(kInternal, "cannot read back " + path.native());
+}
+
+}  // namespace
+
+EntrySelection EntrySelection::parse(const ShowOptions& options) {
+  EntrySelection selection;
+  selection.view = parse_selection(options.selection);
+  if (!options.range.empty()) {
+    const std::vector<std::string> ends = split(options.range, ':');
+    const auto read = [](const std::string& text, std::uint64_t& value) {
+      return text.empty() || parse_number(text, value);
+    };
+    if (ends.size() != 2 || !read(ends[0], selection.begin) || !read(ends[1], selection.end) ||
+        selection.begin > selection.end) {
+      throw Failure(kUsage, fmt::format("--range takes A:B with A not above B, either may be left "
+                                        "out; '{}' is not that",
+                                        options.range));
+    }
+  }
+  if (!options.streams.empty()) {
+    for (const std::string& text : split(options.streams, ',')) {
+      std::uint64_t stream = 0;
+      if (!parse_number(text, stream)) {
+        throw Failure(kUsage, fmt::format("--stream takes numbers of streams, comma-separated; "
+                                          "'{}' is not one",
+                                          text));
+      }
+      selection.streams.insert(stream);
+    }
+  }
+  if (!options.name.empty()) {
+    try {
+      selection.name.emplace(options.name, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& error) {
+      throw Failure(kUsage, fmt::format("--name: '{}' is not a regular expression: {}",
+                                        options.name, error.what()));
+    }
+  }
+  return selection;
+}
+
+bool EntrySelection::wants(std::uint64_t position, const LaunchTraceEntry& entry) const {
+  if (position < begin || position >= end) return false;
+  if (!streams.empty() && streams.count(entry.stream_index) == 0) return false;
+  return !name || std::regex_search(entry.name, *name) ||
+         std::regex_search(display_name(entry.name), *name);
+}
+
+int print_slice(Console& console, const ShowOptions& options) {
+  const EntrySelection selection = EntrySelection::parse(options);
+  ViewReader reader(options.file, selection.view);
+  // The writer knows files only, and a pipe could not take back what follows a damaged line.
+  const ScratchFolder scratch;
+  const std::filesystem::path path = scratch.path() / "slice.jsonl";
+  {
+    const TraceInfo header = TraceReader(options.file).info();
+    TraceWriter writer(path, header);
+    SliceWriter slice(writer, reader);
+    reader.for_each([&](std::uint64_t position, const LaunchTraceEntry& entry) {
+      if (selection.wants(position, entry)) slice.write(entry);
+    });
+    if (reader.trace().info != header) writer.write_meta(reader.trace().info);
+    if (reader.truncated()) {
+      writer.flush();
+    } else {
+      TraceFooter footer = reader.trace().footer;
+      writer.finish(footer);
+    }
+  }
+  print_file(console, path);
+  if (!reader.truncated()) return kDone;
+  console.flush();
+  console.warning(fmt::format("{} is truncated, and so is the slice", options.file));
+  return kUnreadable;
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace_input.h"
+
+#include <lockstep/error.h>
+#include <lockstep/trace_file.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <utility>
+#include <variant>
+
+#include "exit_code.h"
+#include "text.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::size_t kBatchEntries = 1024;
+
+std::vector<std::string> all_kind_names() {
+  std::vector<std::string> names = {"all"};
+  for (int kind = 0; kind <= static_cast<int>(OperationKind::kOpaque); ++kind) {
+    names.emplace_back(to_string(static_cast<OperationKind>(kind)));
+  }
+  return names;
+}
+
+}  // namespace
+
+ViewOptions parse_selection(const SelectionOptions& selection) {
+  ViewOptions options;
+  options.kind =
+      selection.view == "enqueued" ? ViewOptions::Kind::kEnqueued : ViewOptions::Kind::kExecuted;
+  if (selection.kinds.empty()) return options;
+  for (const std::string& name : split(selection.kinds, ',')) {
+    const OperationKind kind = operation_kind_from_string(name);
+    if (name == "all") {
+      options.core_kinds_only = false;
+    } else if (kind == OperationKind::kUnknown) {
+      const std::vector<std::string> names = all_kind_names();
+      throw Failure(kUsage, fmt::format("there is no kind '{}'{}; there are {}", name,
+                                        did_you_mean(name, names), fmt::join(names, ", ")));
+    } else {
+      options.kinds.push_back(kind);
+    }
+  }
+  if (!options.core_kinds_only) options.kinds.clear();
+  return options;
+}
+
+void check_input(const std::filesystem::path& path) {
+  std::error_code reason;
+  const auto status = std::filesystem::status(path, reason);
+  if (std::filesystem::is_directory(status)) {
+    throw Failure(kUnreadable, fmt::format("{}: is a folder, not a trace", path.native()));
+  }
+  if (access(path.c_str(), R_OK) != 0) {
+    throw Failure(kUnreadable,
+                  fmt::format("cannot read {}: {}", path.empty() ? "''" : path.native(),
+                              std::strerror(errno)));
+  }
+}
+
+void check_output(const std::filesystem::path& path, bool force) {
+  if (path.empty()) throw Failure(kUsage, "the output file has no name");
+  std::error_code reason;
+  if (std::filesystem::is_directory(path, reason)) {
+    throw Failure(kUsage, fmt::format("{}: is a folder; name a file in it", path.native()));
+  }
+  if (!force && std::filesystem::exists(std::filesystem::symlink_status(path, reason))) {
+    throw Failure(kUsage, fmt::format("{} exists; --force replaces it", path.native()));
+  }
+  const std::filesystem::path folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, reason)) {
+    throw Failure(kUsage, fmt::format("{}: there is no such folder", folder.native()));
+  }
+}
+
+bool can_read_twice(const std::filesystem::path& path) {
+  std::error_code reason;
+  return std::filesystem::is_regular_file(path, reason);
+}
+
+std::string kind_name(const LaunchTraceEntry& entry) {
+  return entry.kind == OperationKind::kUnknown ? entry.kind_text
+                                               : std::string(to_string(entry.kind));
+}
+
+ViewReader::ViewReader(std::filesystem::path path, ViewOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {
+  check_input(path_);
+}
+
+void ViewReader::for_each(const Sink& sink) {
+  TraceReader reader(path_);
+  trace_.info = reader.info();
+  const auto take = [&](TraceItem& item) {
+    if (auto* entry = std::get_if<LaunchTraceEntry>(&item)) {
+      ++file_entries_;
+      ++kinds_[kind_name(*entry)];
+      if (entry->kind == OperationKind::kGraphLaunch) {
+        ++launches_[{entry->graph, entry->graph_version}];
+        if (trace_.find_graph(entry->graph, entry->graph_version) == nullptr) {
+          read_late_definitions();
+        }
+      }
+      trace_.entries.push_back(std::move(*entry));
+      if (trace_.entries.size() >= kBatchEntries) hand_out(sink);
+    } else if (auto* graph = std::get_if<GraphDefinition>(&item)) {
+      trace_.graphs.insert_or_assign({graph->graph, graph->version}, std::move(*graph));
+    } else if (auto* stream = std::get_if<StreamDefinition>(&item)) {
+      trace_.streams.push_back(std::move(*stream));
+    } else if (auto* footer = std::get_if<TraceFooter>(&item)) {
+      trace_.footer = std::move(*footer);
+    } else {
+      trace_.info = reader.info();
+    }
+  };
+  try {
+    while (auto item = reader.next()) take(*item);
+  } catch (const Error&) {
+    hand_out(sink);
+    throw;
+  }
+  trace_.info = reader.info();
+  hand_out(sink);
+  truncated_ = reader.truncated();
+}
+
+void ViewReader::hand_out(const Sink& sink) {
+  // Taken out first: a sink that throws must not see the same entries again.
+  const std::vector<LaunchTraceEntry> entries = view(trace_, options_);
+  trace_.entries.clear();
+  for (const LaunchTraceEntry& entry : entries) sink(position_++, entry);
+}
+
+/// Recordings define a graph before its first launch. A file that somebody put together by hand may
+/// not: the rest of it is looked through once.
+void ViewReader::read_late_definitions() {
+  if (std::exchange(looked_ahead_, true) || !can_read_twice(path_)) return;
+  TraceReader reader(path_);
+  try {
+    while (auto item = reader.next()) {
+      if (auto* graph = std::get_if<GraphDefinition>(&*item)) {
+        trace_.graphs.insert_or_assign({graph->graph, graph->version}, std::move(*graph));
+      }
+    }
+  } catch (const Error& error) {
+    // The reading that looked ahead meets the same place in its turn, and reports it there.
+    if (error.code() != ErrorCode::kInvalidFile) throw;
+  }
+}
+
+}  // namespace lockstep::cli

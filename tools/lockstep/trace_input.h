@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/trace.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "verbs.h"
+
+/// \file
+/// Reads traces for the verbs: checks what was named, then goes through a view in bounded memory.
+namespace lockstep::cli {
+
+/// \throws Failure (kUsage) naming a kind that does not exist.
+ViewOptions parse_selection(const SelectionOptions& selection);
+
+/// \throws Failure (kUnreadable) when `path` is missing, a folder, or may not be read.
+void check_input(const std::filesystem::path& path);
+/// \throws Failure (kUsage) when `path` exists and `force` is not given, or its folder is missing.
+void check_output(const std::filesystem::path& path, bool force);
+/// True for what can be read twice.
+bool can_read_twice(const std::filesystem::path& path);
+
+/// Goes through one view of a trace file. Memory: definitions and one batch of entries.
+class ViewReader {
+ public:
+  using Sink = std::function<void(std::uint64_t position, const LaunchTraceEntry& entry)>;
+
+  ViewReader(std::filesystem::path path, ViewOptions options);
+
+  /// Reads the whole file; positions count from 0 within the view.
+  /// \throws Error as TraceReader and view() do, after what could be read was handed out.
+  void for_each(const Sink& sink);
+
+  /// Everything but the entries. Grows while for_each() runs.
+  const Trace& trace() const noexcept { return trace_; }
+  /// After the end.
+  bool truncated() const noexcept { return truncated_; }
+  /// Entries of the file, not of the view, by kind as written.
+  const std::map<std::string, std::uint64_t>& kinds() const noexcept { return kinds_; }
+  /// Launches of each graph version.
+  const std::map<std::pair<std::int32_t, std::uint32_t>, std::uint64_t>& launches() const noexcept {
+    return launches_;
+  }
+  std::uint64_t file_entries() const noexcept { return file_entries_; }
+  std::uint64_t view_entries() const noexcept { return position_; }
+
+ private:
+  void hand_out(const Sink& sink);
+  void read_late_definitions();
+
+  std::filesystem::path path_;
+  ViewOptions options_;
+  Trace trace_;
+  std::map<std::string, std::uint64_t> kinds_;
+  std::map<std::pair<std::int32_t, std::uint32_t>, std::uint64_t> launches_;
+  std::uint64_t file_entries_ = 0;
+  std::uint64_t position_ = 0;
+  bool truncated_ = false;
+  bool looked_ahead_ = false;
+};
+
+/// The kind of an entry as files write it.
+std::string kind_name(const LaunchTraceEntry& entry);
+
+}  // namespace lockstep::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "console.h"
+
+/// \file
+/// What the command line asks for, and the functions that do it: one file a verb. Texts are as the
+/// user gave them; a verb checks its own and throws Failure (kUsage).
+namespace lockstep::cli {
+
+/// Options that every verb takes.
+struct CommonOptions {
+  ColorMode color = ColorMode::kAuto;
+  bool json = false;
+};
+
+/// Which entries of a trace a verb looks at.
+struct SelectionOptions {
+  std::string view = "executed";
+  std::string kinds;  ///< comma-separated, or "all"; "" = the core kinds
+};
+
+struct ShowOptions {
+  std::string file;
+  SelectionOptions selection;
+  std::string range, streams, name;
+  bool stat = false;
+  bool jsonl = false;
+  bool graphs = false;
+  bool full_names = false;
+};
+
+struct DiffCommandOptions {
+  std::string left, right;
+  SelectionOptions selection;
+  bool all = false;
+  bool stat = false;
+  bool per_stream = false;
+  bool arguments = false;
+  bool quiet = false;
+  std::uint32_t context = 1;
+};
+
+struct VersionOptions {};
+/// `--help`: the text is made where the options are declared.
+struct HelpOptions {
+  std::string text;
+};
+
+struct Invocation {
+  CommonOptions common;
+  std::variant<HelpOptions, VersionOptions, ShowOptions, DiffCommandOptions> verb;
+};
+
+/// \throws Failure (kUsage) with a message that says what to write instead.
+Invocation parse_command_line(int argc, const char* const* argv);
+
+/// Each returns the exit code, prints data on `console`, and throws lockstep::Error or Failure.
+int run_verb(Console& console, const CommonOptions& common, const HelpOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const VersionOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const ShowOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options);
+
+}  // namespace lockstep::cli
