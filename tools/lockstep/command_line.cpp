@@ -28,6 +28,7 @@ class Parser {
     add_common(app_);
     declare_show();
     declare_diff();
+    declare_verify();
   }
 
   Invocation parse(std::vector<std::string> arguments) {
@@ -107,6 +108,15 @@ class Parser {
     app->add_flag("-q,--quiet", diff_.quiet, "Print nothing: the exit code answers");
   }
 
+  void declare_verify() {
+    CLI::App* app = add_verb("verify", "Check that graphs do what eager execution did", verify_);
+    app->add_option("file", verify_.file, "The trace")->required()->type_name("FILE");
+    app->add_option("--level", verify_.level,
+                    "L0 counts, L1 the same entries, L2 and their order, L3 and arguments (L3)")
+        ->check(CLI::IsMember({"L0", "L1", "L2", "L3"}))
+        ->type_name("LEVEL");
+  }
+
   /// CLI11's message, or a better one for a word that we do not know.
   std::string explain(const CLI::ParseError& error, const std::vector<std::string>& arguments) {
     const CLI::App* verb = nullptr;
@@ -161,6 +171,7 @@ class Parser {
   std::vector<std::pair<CLI::App*, std::function<decltype(Invocation::verb)()>>> verbs_;
   ShowOptions show_;
   DiffCommandOptions diff_;
+  VerifyCommandOptions verify_;
 };
 
 }  // namespace

@@ -46,6 +46,11 @@ struct DiffCommandOptions {
   std::uint32_t context = 1;
 };
 
+struct VerifyCommandOptions {
+  std::string file;
+  std::string level = "L3";
+};
+
 struct VersionOptions {};
 /// `--help`: the text is made where the options are declared.
 struct HelpOptions {
@@ -54,7 +59,8 @@ struct HelpOptions {
 
 struct Invocation {
   CommonOptions common;
-  std::variant<HelpOptions, VersionOptions, ShowOptions, DiffCommandOptions> verb;
+  std::variant<HelpOptions, VersionOptions, ShowOptions, DiffCommandOptions, VerifyCommandOptions>
+      verb;
 };
 
 /// \throws Failure (kUsage) with a message that says what to write instead.
@@ -65,5 +71,6 @@ int run_verb(Console& console, const CommonOptions& common, const HelpOptions& o
 int run_verb(Console& console, const CommonOptions& common, const VersionOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const ShowOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const VerifyCommandOptions& options);
 
 }  // namespace lockstep::cli
