@@ -128,8 +128,9 @@ class LOCKSTEP_API StreamRef {
   }
   void fill(const FillRegion& region) const;  ///< Captured, one node a plane.
 
-  /// Calls `function` on a thread of the driver, in stream order. It must not call the device.
-  /// Captured: called once at each replay, kept alive by the graph.
+  /// Calls `function` on a thread of the driver, in stream order. It must not call the device. What
+  /// it throws is thrown by a later synchronise as kLaunchFailed. Captured: called once at each
+  /// replay, kept alive by the graph. It is destroyed on a thread that calls Lockstep, not there.
   void host_function(std::function<void()> function) const;
 
   void record(const Event& event) const;  ///< Captured as a point of the capture, no node.
@@ -162,6 +163,7 @@ class LOCKSTEP_API StreamRef {
   void copy_checked(void* destination, std::uint64_t destination_bytes, const void* source,
                     std::uint64_t source_bytes, const detail::AllocationPtr* destination_owner,
                     const detail::AllocationPtr* source_owner) const;
+  void fill_checked(const FillRegion& region, const detail::AllocationPtr* owner) const;
 
   std::shared_ptr<detail::StreamState> state_;
 };

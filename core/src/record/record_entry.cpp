@@ -59,7 +59,7 @@ void read_copy(LaunchTraceEntry& entry, const lockstep_record& record) {
 
 void read_set(LaunchTraceEntry& entry, const lockstep_record& record) {
   const auto& set = record.of.set;
-  entry.extent = fold_extent({set.width, set.height, 1}, set.pitch, 0, set.pitch, 0);
+  entry.extent = fold_region({set.width, set.height, 1}, set.pitch, 0, set.pitch, 0);
   entry.memset_byte_size = entry.extent.width * entry.extent.height * entry.extent.depth;
   entry.memset_value_size = set.value_size;
   entry.memset_value =
@@ -68,6 +68,19 @@ void read_set(LaunchTraceEntry& entry, const lockstep_record& record) {
 }
 
 }  // namespace
+
+Extent fold_region(const Extent& extent, std::uint64_t source_pitch,
+                   std::uint64_t source_slice_pitch, std::uint64_t destination_pitch,
+                   std::uint64_t destination_slice_pitch) noexcept {
+  const auto or_packed = [](std::uint64_t pitch, std::uint64_t packed) {
+    return pitch == 0 ? packed : pitch;
+  };
+  source_pitch = or_packed(source_pitch, extent.width);
+  destination_pitch = or_packed(destination_pitch, extent.width);
+  return fold_extent(extent, source_pitch,
+                     or_packed(source_slice_pitch, source_pitch * extent.height), destination_pitch,
+                     or_packed(destination_slice_pitch, destination_pitch * extent.height));
+}
 
 LaunchTraceEntry entry_from_record(const lockstep_record& record, TextLookup text) {
   LaunchTraceEntry entry;

@@ -20,4 +20,9 @@ using TextLookup = std::string_view (*)(std::uint32_t number);
 /// are (0, 0) here; argument_hash is 0. Scalar arguments carry their bytes.
 LaunchTraceEntry entry_from_record(const lockstep_record& record, TextLookup text);
 
+/// fold_extent() for pitches as descriptions have them: 0 = packed.
+Extent fold_region(const Extent& extent, std::uint64_t source_pitch,
+                   std::uint64_t source_slice_pitch, std::uint64_t destination_pitch,
+                   std::uint64_t destination_slice_pitch) noexcept;
+
 }  // namespace lockstep

@@ -64,7 +64,7 @@ void StreamRef::fill(const BufferView<T>& destination, std::type_identity_t<T> v
   region.extent = {destination.size(), destination.empty() ? 0u : 1u, 1};
   region.value_size = sizeof(T);
   std::memcpy(&region.value, &value, sizeof(T));
-  fill(region);
+  fill_checked(region, &destination.allocation());
 }
 
 }  // namespace lockstep

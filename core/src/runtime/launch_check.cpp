@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/runtime/launch_check.h"
+
+#include <cstring>
+#include <fmt/format.h>
+
+namespace lockstep::runtime {
+namespace {
+
+using Kind = KernelArgument::Kind;
+
+struct Context {
+  const char* function;
+  const detail::KernelState& kernel;
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw_invalid(fmt::format("{} of kernel '{}': {}", function, kernel.name, what),
+                  kernel.device->id);
+  }
+};
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_dimension(const Context& context,
+                                                             const char* what, const Dim3& value,
+                                                             const Dim3& limit) {
+  const std::array<std::uint32_t, 3> values = {value.x, value.y, value.z};
+  const std::array<std::uint32_t, 3> limits = {limit.x, limit.y, limit.z};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const char axis = "xyz"[i];
+    if (values[i] == 0) {
+      context.refuse(fmt::format("{}.{} is 0; every dimension is at least 1", what, axis));
+    }
+    if (limits[i] != 0 && values[i] > limits[i]) {
+      context.refuse(
+          fmt::format("{}.{} is {}, the device's limit is {}", what, axis, values[i], limits[i]));
+    }
+  }
+  context.refuse(fmt::format("{} is not valid", what));
+}
+
+/// True when `value` is 1 to `limit`; a limit of 0 is none.
+inline bool within(std::uint32_t value, std::uint32_t limit) noexcept {
+  return value - 1 < (limit == 0 ? UINT32_MAX : limit);
+}
+
+inline void check_dimension(const Context& context, const char* what, const Dim3& value,
+                            const Dim3& limit) {
+  if (within(value.x, limit.x) && within(value.y, limit.y) && within(value.z, limit.z)) [[likely]] {
+    return;
+  }
+  refuse_dimension(context, what, value, limit);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_threads(const Context& context,
+                                                           std::uint64_t threads,
+                                                           std::uint32_t device_limit) {
+  if (device_limit != 0 && threads > device_limit) {
+    context.refuse(fmt::format("a block of {} threads exceeds the device's limit of {}", threads,
+                               device_limit));
+  }
+  context.refuse(
+      fmt::format("a block of {} threads exceeds the kernel's own limit of {} (by its registers or "
+                  "launch bounds)",
+                  threads, context.kernel.max_threads_per_block));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_shared(const Context& context,
+                                                          std::uint64_t bytes) {
+  context.refuse(
+      fmt::format("{} bytes of dynamic shared memory exceed the {} bytes that are allowed "
+                  "now; Kernel::set_max_dynamic_shared raises that to at most {}",
+                  bytes, context.kernel.max_dynamic_shared.load(std::memory_order_relaxed),
+                  context.kernel.device->limits.max_shared_per_block_optin));
+}
+
+void check_grid_times_block(const Context& context, const LaunchConfig& config,
+                            std::uint64_t limit) {
+  const auto check = [&](char axis, std::uint64_t blocks, std::uint64_t threads) {
+    if (blocks * threads > limit) {
+      context.refuse(
+          fmt::format("grid.{0} times block.{0} is {1} threads, the device's limit is {2}", axis,
+                      blocks * threads, limit));
+    }
+  };
+  check('x', config.grid.x, config.block.x);
+  check('y', config.grid.y, config.block.y);
+  check('z', config.grid.z, config.block.z);
+}
+
+inline void check_limits(const Context& context, const LaunchConfig& config) {
+  const detail::KernelState& kernel = context.kernel;
+  const DeviceLimits& limits = kernel.device->limits;
+  check_dimension(context, "grid", config.grid, limits.max_grid);
+  check_dimension(context, "block", config.block, limits.max_block);
+  // Neither product overflows: each block dimension was checked against its limit, or is 32 bits
+  // wide and multiplied in steps.
+  const std::uint64_t plane = std::uint64_t{config.block.x} * config.block.y;
+  const std::uint64_t threads = plane > UINT32_MAX ? plane : plane * std::uint64_t{config.block.z};
+  if ((limits.max_threads_per_block != 0 && threads > limits.max_threads_per_block) ||
+      (kernel.max_threads_per_block != 0 && threads > kernel.max_threads_per_block)) [[unlikely]] {
+    refuse_threads(context, threads, limits.max_threads_per_block);
+  }
+  if (config.shared_bytes != 0 &&
+      config.shared_bytes > kernel.max_dynamic_shared.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    refuse_shared(context, config.shared_bytes);
+  }
+  if (limits.max_grid_times_block != 0) {
+    check_grid_times_block(context, config, limits.max_grid_times_block);
+  }
+}
+
+const char* words(std::uint8_t tag) {
+  return tag == 1 ? "a pointer" : tag == 0 ? "a value" : tag == 2 ? "a struct" : "anything";
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_argument(const Context& context,
+                                                            std::size_t index,
+                                                            const KernelArgument& given) {
+  const lockstep_parameter& wanted = context.kernel.parameters[index];
+  std::string message = fmt::format(
+      "argument {} is {} of {} bytes, the kernel takes {} of {} bytes", index,
+      words(static_cast<std::uint8_t>(given.kind)), given.size, words(wanted.tag), wanted.size);
+  if (given.value == nullptr) message = fmt::format("argument {} has no value", index);
+  context.refuse(message);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_count(const Context& context,
+                                                         std::size_t given) {
+  context.refuse(fmt::format("{} argument(s) given, the kernel takes {}", given,
+                             context.kernel.parameters.size()));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_foreign(const Context& context,
+                                                           std::size_t index,
+                                                           const detail::Allocation& allocation) {
+  context.refuse(
+      fmt::format("argument {} is a buffer of {}: memory of another backend cannot be "
+                  "used; copy it through host memory",
+                  index, allocation.device.id()));
+}
+
+inline bool fits(const lockstep_parameter& wanted, const KernelArgument& given) noexcept {
+  if (wanted.size != given.size || given.value == nullptr) return false;
+  if (wanted.tag == 255) return true;
+  // A struct without padding counts as a value: only pointers have to agree.
+  return (wanted.tag == 1) == (given.kind == Kind::kPointer);
+}
+
+}  // namespace
+
+LaunchDescription::LaunchDescription(const detail::KernelState& kernel, const LaunchConfig& config,
+                                     std::span<const KernelArgument> arguments,
+                                     const char* function) {
+  const Context context{function, kernel};
+  check_limits(context, config);
+  const std::size_t count = arguments.size();
+  if (kernel.layout_known) {
+    if (count != kernel.parameters.size()) [[unlikely]]
+      refuse_count(context, count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!fits(kernel.parameters[i], arguments[i])) [[unlikely]] {
+        refuse_argument(context, i, arguments[i]);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const detail::AllocationPtr* owner = arguments[i].owner;
+    if (owner != nullptr && *owner != nullptr && (*owner)->backend != &kernel.device->backend)
+        [[unlikely]] {
+      refuse_foreign(context, i, **owner);
+    }
+  }
+  const void** pointers = pointers_.data();
+  if (count > kInline) [[unlikely]] {
+    more_pointers_.resize(count);
+    pointers = more_pointers_.data();
+  }
+  for (std::size_t i = 0; i < count; ++i) pointers[i] = arguments[i].value;
+
+  desc_.struct_size = sizeof(desc_);
+  desc_.kernel = kernel.handle;
+  desc_.grid = {config.grid.x, config.grid.y, config.grid.z};
+  desc_.block = {config.block.x, config.block.y, config.block.z};
+  desc_.shared_bytes = config.shared_bytes;
+  desc_.arguments = pointers;
+  desc_.argument_count = static_cast<std::uint32_t>(count);
+  desc_.parameters = nullptr;
+  desc_.attributes = nullptr;
+  desc_.attribute_count = 0;
+
+  if (!kernel.tags_known) {
+    lockstep_parameter* parameters = parameters_.data();
+    if (count > kInline) {
+      more_parameters_.resize(count);
+      parameters = more_parameters_.data();
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      parameters[i] = {};
+      parameters[i].size = arguments[i].size;
+      parameters[i].tag = static_cast<std::uint8_t>(arguments[i].kind);
+    }
+    desc_.parameters = parameters;
+  }
+
+  const auto add = [&](std::uint32_t id, const auto& value) {
+    attributes_[desc_.attribute_count++] = {id, static_cast<std::uint32_t>(sizeof(value)), &value};
+    desc_.attributes = attributes_.data();
+  };
+  if (config.cluster.x > 1 || config.cluster.y > 1 || config.cluster.z > 1) [[unlikely]] {
+    cluster_ = {config.cluster.x, config.cluster.y, config.cluster.z};
+    add(LOCKSTEP_LAUNCH_CLUSTER, cluster_);
+  }
+  if (config.cooperative) [[unlikely]] {
+    cooperative_ = 1;
+    add(LOCKSTEP_LAUNCH_COOPERATIVE, cooperative_);
+  }
+  if (config.priority) [[unlikely]] {
+    priority_ = *config.priority;
+    add(LOCKSTEP_LAUNCH_PRIORITY, priority_);
+  }
+  if (config.programmatic_serialization) [[unlikely]] {
+    programmatic_ = 1;
+    add(LOCKSTEP_LAUNCH_PROGRAMMATIC_SERIALIZATION, programmatic_);
+  }
+}
+
+LaunchTraceEntry launch_entry(const detail::KernelState& kernel, const LaunchConfig& config) {
+  LaunchTraceEntry entry;
+  entry.kind = OperationKind::kKernelLaunch;
+  entry.name = kernel.name;
+  entry.device = kernel.device->info.ordinal;
+  entry.grid_x = config.grid.x;
+  entry.grid_y = config.grid.y;
+  entry.grid_z = config.grid.z;
+  entry.block_x = config.block.x;
+  entry.block_y = config.block.y;
+  entry.block_z = config.block.z;
+  entry.shared_mem_bytes = config.shared_bytes;
+  if (config.cluster.x > 1 || config.cluster.y > 1 || config.cluster.z > 1) {
+    entry.cluster_x = config.cluster.x;
+    entry.cluster_y = config.cluster.y;
+    entry.cluster_z = config.cluster.z;
+  }
+  entry.cooperative = config.cooperative;
+  entry.semantic_hash = semantic_hash(entry);
+  return entry;
+}
+
+void keep_arguments(GraphContents& contents, std::uint32_t node, const detail::KernelState& kernel,
+                    std::span<const KernelArgument> arguments, std::uint64_t capture_id) {
+  contents.keep(std::static_pointer_cast<const void>(kernel.shared_from_this()));
+  const AllocationMap& allocations = kernel.device->backend.allocations;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const KernelArgument& argument = arguments[i];
+    if (argument.kind != Kind::kPointer) continue;
+    if (argument.owner != nullptr && *argument.owner != nullptr) {
+      // Memory that is a node of this very graph lives with the graph.
+      if (capture_id == 0 || (*argument.owner)->capture_id != capture_id) {
+        contents.keep(*argument.owner);
+      }
+      continue;
+    }
+    const void* pointer = nullptr;
+    std::memcpy(&pointer, argument.value, sizeof(pointer));
+    if (const auto found = allocations.find(pointer)) {
+      contents.raw_pointers.push_back({reinterpret_cast<std::uintptr_t>(pointer), found->id, node,
+                                       fmt::format("argument {}", i)});
+    }
+  }
+}
+
+}  // namespace lockstep::runtime
