@@ -191,6 +191,29 @@ class Rewriter {
     if (is_extern && is(end, ";")) {
       rewrite_dynamic_shared(begin, end);
       at_ = end;
+    } else if (is(end, ";")) {
+      check_shared_type(end);
+    }
+  }
+
+  // Function-local thread variables may have constructors in C++; shared memory may not.
+  void check_shared_type(std::size_t end) {
+    std::size_t angle = 0;
+    for (std::size_t i = at_ + 1; i < end; ++i) {
+      if (takes_arguments(tokens_[i].text) && is(i + 1, "(")) {
+        i = skip_group(i + 1, "(", ")") - 1;
+        continue;
+      }
+      if (tokens_[i].is("<")) ++angle;
+      if (tokens_[i].is(">") && angle > 0) --angle;
+      const bool ends_name = is(i + 1, "[") || is(i + 1, ";") || is(i + 1, ",") || is(i + 1, "=");
+      if (angle > 0 || tokens_[i].kind != TokenKind::kIdentifier || !ends_name) continue;
+      edits_.push_back({tokens_[end].end(), 0,
+                        " static_assert(::lockstep_hostjit::ElementOf<decltype(" +
+                            std::string(tokens_[i].text) +
+                            ")>::kTrivial, \"a __shared__ variable cannot have a constructor or "
+                            "destructor: its memory is not initialised\");"});
+      return;
     }
   }
 
@@ -209,10 +232,11 @@ class Rewriter {
       if (here.is("<")) ++angle;
       if (here.is(">") && angle > 0) --angle;
       if (angle == 0 && here.kind == TokenKind::kIdentifier && is(i + 1, "[")) break;
+      if (!type.empty() && i > 0 && tokens_[i - 1].end() != here.offset) type += ' ';
       type += here.text;
-      type += ' ';
     }
-    if (i >= end || type.empty()) {
+    type += ' ';
+    if (i >= end || type == " ") {
       refuse(tokens_[begin],
              "extern __shared__ needs the form `extern __shared__ type name[];` on the host");
       return;

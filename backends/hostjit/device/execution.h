@@ -33,6 +33,13 @@ struct SharedPointer {
   SharedPointer* next;
 };
 
+template <class T>
+struct ElementOf {
+  static constexpr bool kTrivial = __has_trivial_constructor(T) && __has_trivial_destructor(T);
+};
+template <class T, decltype(sizeof(0)) kCount>
+struct ElementOf<T[kCount]> : ElementOf<T> {};
+
 template <class First, class... Rest>
 constexpr unsigned first_bound(First first, Rest...) {
   return static_cast<unsigned>(first);

@@ -142,7 +142,11 @@ inline __attribute__((always_inline)) void for_each_block(const Launch* launch, 
 }
 
 template <auto kFunction>
-struct Instance;
+struct Instance {
+  static_assert(kFunction == nullptr,
+                "a name expression has to name a __global__ function (which returns void)");
+  static KernelEntry entry(const char*);
+};
 
 template <class... P, void (*kFunction)(P...)>
 struct Instance<kFunction> {

@@ -17,7 +17,7 @@
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __grid_constant__
-// A block stays on one OS thread. __thread refuses what needs a constructor, as CUDA does.
+// A block stays on one OS thread. The rewriter adds a check that the type needs no constructor.
 #define __shared__ static __thread
 // `used`: the host writes these, so the compiler may not take their initial value for constant.
 #define __constant__ __attribute__((used))

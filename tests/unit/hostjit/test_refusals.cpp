@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused, with the user's file, line and column, and compile options.
+#include <chrono>
+#include <gmock/gmock.h>
+
+#include "jit_support.h"
+
+namespace lockstep::hostjit::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(HostjitRefusals, WarpIntrinsicsNameThePosition) {
+  const Error error = compile_error(
+      "__global__ void k(int* p) {\n"
+      "  p[0] = __shfl_down_sync(0xffffffffu, p[0], 1);\n"
+      "  __syncwarp();\n"
+      "  p[1] = __ballot_sync(~0u, p[1] > 0) + __activemask();\n"
+      "}\n");
+  EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+  // g++ points at the end of the call, clang++ at its begin.
+  EXPECT_THAT(error.log(),
+              ::testing::ContainsRegex("user\\.cu:2:(26|10): error: .*__shfl_down_sync"));
+  EXPECT_THAT(error.log(), ::testing::ContainsRegex("user\\.cu:3:(13|3): error: .*__syncwarp"));
+  EXPECT_THAT(error.log(), ::testing::ContainsRegex("user\\.cu:4:[0-9]+: error: .*__ballot_sync"));
+  EXPECT_THAT(error.log(), ::testing::ContainsRegex("user\\.cu:4:[0-9]+: error: .*__activemask"));
+  EXPECT_THAT(error.log(), HasSubstr("use shared memory and __syncthreads()"));
+}
+
+TEST(HostjitRefusals, LaunchesFromKernels) {
+  const Error error = compile_error(
+      "__global__ void child() {}\n"
+      "__global__ void parent() {\n"
+      "    child<<<1, 1>>>();\n"
+      "}\n");
+  EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+  EXPECT_THAT(error.log(),
+              HasSubstr("user.cu:3:10: error: <<<...>>>: a kernel of the host backend"));
+}
+
+TEST(HostjitRefusals, VendorHeaders) {
+  EXPECT_THAT(compile_error("\n#include <cooperative_groups.h>\n").log(),
+              AllOf(HasSubstr("user.cu:2:1: error:"), HasSubstr("no cooperative groups")));
+  EXPECT_THAT(compile_error("#include <mma.h>\n").log(), HasSubstr("no tensor cores"));
+  EXPECT_THAT(compile_error("#include <cuda_fp16.h>\n").log(), HasSubstr("lockstep::half"));
+  EXPECT_THAT(compile_error("__global__ void k(float* p, unsigned long long t) {\n"
+                            "  p[0] = tex1Dfetch<float>(t, 1);\n}\n")
+                  .log(),
+              AllOf(HasSubstr("user.cu:2:"), HasSubstr("no textures")));
+}
+
+TEST(HostjitRefusals, SharedVariablesWithConstructors) {
+  const Error error = compile_error(
+      "struct S { int v; __device__ S() : v(threadIdx.x) {} };\n"
+      "__global__ void k(int* p) {\n"
+      "  __shared__ S s;\n"
+      "  p[0] = s.v;\n}\n");
+  EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+  EXPECT_THAT(error.log(), HasSubstr("user.cu:3:"));
+}
+
+TEST(HostjitRefusals, ErrorsShowTheUsersLine) {
+  const Error error = compile_error(
+      "#include <cuda_runtime.h>\n__global__ void k(float* p) {\n  p[0] = undefined_thing;\n}\n");
+  EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+  EXPECT_THAT(error.log(), HasSubstr("user.cu:3:10: error:"));
+  EXPECT_THAT(error.log(), HasSubstr("undefined_thing"));
+  EXPECT_THAT(std::string(error.what()), HasSubstr("undefined_thing"));
+}
+
+TEST(HostjitRefusals, RewrittenLinesKeepTheirNumbers) {
+  const Error error = compile_error(
+      "__global__ void k(float* p) {\n"
+      "  extern __shared__\n"
+      "      float s[];\n"
+      "  s[0] = p[0];\n"
+      "  oops();\n"
+      "}\n");
+  EXPECT_THAT(error.log(), HasSubstr("user.cu:5:3: error:"));
+}
+
+TEST(HostjitRefusals, NamesThatDoNotExist) {
+  CompileRequest request;
+  request.source = "__global__ void k() {}";
+  request.name_expressions = {"absent<float>"};
+  EXPECT_THAT(compile_error(request).log(), HasSubstr("name expression 'absent<float>'"));
+  request.name_expressions = {"k; int injected"};
+  EXPECT_EQ(compile_error(request).code(), ErrorCode::kInvalidOption);
+  request.name_expressions = {""};
+  EXPECT_EQ(compile_error(request).code(), ErrorCode::kInvalidOption);
+  request.source = "__device__ int f() { return 1; }";
+  request.name_expressions = {"f"};
+  EXPECT_THAT(compile_error(request).log(), HasSubstr("has to name a __global__ function"));
+}
+
+TEST(HostjitOptions, AreTranslatedOrRefused) {
+  CompileRequest request;
+  request.source =
+      "#ifdef BAD\n#error bad\n#endif\n"
+      "__global__ void k(int* p) { p[0] = VALUE; p[1] = __cplusplus >= 202002L; }";
+  request.name_expressions = {"k"};
+  request.options = {"-D",    "VALUE=7",   "--std=c++20", "-arch=sm_90", "--gpu-architecture",
+                     "sm_80", "-lineinfo", "-DBAD",       "-UBAD",       "-O1"};
+  int out[2] = {};
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &out[0]).ok());
+  EXPECT_THAT(out, ::testing::ElementsAre(7, 1));
+
+  const auto refused = [&](std::vector<std::string> options) {
+    request.options = std::move(options);
+    const Error error = compile_error(request);
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidOption);
+    return std::string(error.what());
+  };
+  EXPECT_THAT(refused({"-fplugin=evil.so"}), HasSubstr("'-fplugin=evil.so'"));
+  EXPECT_THAT(refused({"-std=c++98x"}), HasSubstr("c++98x"));
+  EXPECT_THAT(refused({"-D"}), HasSubstr("lacks its value"));
+  EXPECT_THAT(refused({"-fmad=perhaps"}), HasSubstr("true or false"));
+}
+
+TEST(HostjitOptions, HeadersInMemory) {
+  CompileRequest request;
+  request.source = "#include \"sub/more.h\"\n__global__ void k(int* p) { p[0] = more(); }";
+  request.name_expressions = {"k"};
+  request.headers = {
+      {"sub/more.h", "#include <leaf.h>\n__device__ inline int more() { return leaf + 1; }"},
+      {"leaf.h", "constexpr int leaf = 41;"}};
+  int out = 0;
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &out).ok());
+  EXPECT_EQ(out, 42);
+  request.headers = {{"../escape.h", ""}};
+  EXPECT_EQ(compile_error(request).code(), ErrorCode::kInvalidOption);
+}
+
+TEST(HostjitOptions, KernelsAreDiscovered) {
+  CompileRequest request;
+  request.source = R"(
+template <class T> __global__ void generic(T*) {}
+namespace a::b { __global__ void inner() {} namespace { __global__ void hidden() {} } }
+extern "C" { __global__ void c_kernel(int*) {} }
+__device__ void helper() {}
+__global__ void overloaded(int) {}
+__global__ void overloaded(float) {}
+__global__ void declared_only(int);
+__global__ void __launch_bounds__(64) bounded(int x) { (void)x; }
+)";
+  request.discover_kernels = true;
+  request.name_expressions = {"generic<int>", "::bounded"};
+  std::vector<std::string> found;
+  const auto module = Module::load_file(compile(request).path);
+  for (const Kernel& kernel : module->kernels()) found.push_back(kernel.name_expression());
+  EXPECT_THAT(found, ::testing::ElementsAre("generic<int>", "::bounded", "a::b::hidden",
+                                            "a::b::inner", "c_kernel"));
+}
+
+}  // namespace
+}  // namespace lockstep::hostjit::testing
