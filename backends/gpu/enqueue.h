@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "capture.h"
+#include "objects.h"
+#include "state.h"
+
+// The one place that records. Every driver call that enqueues work goes through enqueue():
+// begin() before the call, end() after it, bound to its node when it was captured. With recording
+// off and no capture open this is two loads and two branches.
+namespace lockstep::gpu {
+
+void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
+                 const lockstep_device* device, std::uint64_t stream);
+
+// Ends a record: asks whether the call was captured, keeps its node, reports.
+void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
+            const lockstep_record& record, bool makes_node);
+
+inline std::uint32_t name_of(Call call) { return g_state.names[static_cast<std::size_t>(call)]; }
+
+// fill(record): completes the group of the kind. perform(): the driver call.
+template <class Fill, class Perform>
+Result enqueue(lockstep_stream* stream, lockstep_record_kind kind, std::uint32_t name,
+               bool makes_node, Fill&& fill, Perform&& perform) {
+  const bool recorded = recording();
+  if (!recorded && !captures_open()) [[likely]]
+    return perform();
+  lockstep_record record;
+  init_record(record, kind, name, stream->device, identity_of(stream));
+  fill(record);
+  void* const begun = recorded ? recorder().begin(&record) : nullptr;
+  const Result result = perform();
+  finish(stream, begun, recorded, result, record, makes_node);
+  return result;
+}
+
+// Work that was asked for and needs no driver call (an empty copy or set): an entry, no node.
+template <class Fill>
+void record_only(lockstep_stream* stream, lockstep_record_kind kind, std::uint32_t name,
+                 Fill&& fill) {
+  enqueue(stream, kind, name, false, fill, [] { return kSuccess; });
+}
+
+// Calls that belong to a device rather than a stream, or that only wait.
+template <class Fill, class Perform>
+Result record_call(lockstep_device* device, std::uint64_t stream, lockstep_record_kind kind,
+                   std::uint32_t name, Fill&& fill, Perform&& perform) {
+  if (!recording()) [[likely]]
+    return perform();
+  lockstep_record record;
+  init_record(record, kind, name, device, stream);
+  fill(record);
+  void* const begun = recorder().begin(&record);
+  const Result result = perform();
+  recorder().end(begun, result == kSuccess ? 0U : std::uint32_t{LOCKSTEP_RECORD_FAILED}, 0, -1);
+  return result;
+}
+
+}  // namespace lockstep::gpu

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "enqueue.h"
+#include "module.h"
+
+namespace lockstep::gpu {
+namespace {
+
+template <class T>
+bool read_attribute(const lockstep_attribute& attribute, T* value) {
+  if (attribute.size != sizeof(T) || attribute.value == nullptr) return false;
+  std::memcpy(value, attribute.value, sizeof(T));
+  return true;
+}
+
+lockstep_code plan_attributes(const lockstep_launch_desc* desc, KernelLaunch* launch,
+                              lockstep_error* error) {
+  for (std::uint32_t index = 0; index < desc->attribute_count; ++index) {
+    const lockstep_attribute& attribute = desc->attributes[index];
+    std::uint32_t flag = 0;
+    bool read = false;
+    switch (attribute.id) {
+      case LOCKSTEP_LAUNCH_CLUSTER:
+        read = read_attribute(attribute, &launch->cluster);
+        break;
+      case LOCKSTEP_LAUNCH_COOPERATIVE:
+        read = read_attribute(attribute, &flag);
+        launch->cooperative = flag != 0;
+        break;
+      case LOCKSTEP_LAUNCH_PRIORITY:
+        read = read_attribute(attribute, &launch->priority);
+        launch->has_priority = true;
+        break;
+      case LOCKSTEP_LAUNCH_PROGRAMMATIC_SERIALIZATION:
+        read = read_attribute(attribute, &flag);
+        launch->programmatic = flag != 0;
+        break;
+      default:
+        return fail(
+            error, LOCKSTEP_E_NOT_SUPPORTED, "launch",
+            "launch attribute " + std::to_string(attribute.id) + " is not known to this backend");
+    }
+    if (!read) {
+      return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+                  "launch attribute " + std::to_string(attribute.id) + " has the wrong size, " +
+                      std::to_string(attribute.size) + " bytes");
+    }
+  }
+  return LOCKSTEP_OK;
+}
+
+// Drivers read one pointer a parameter and cannot see that there are fewer, or smaller ones.
+lockstep_code check_arguments(const lockstep_launch_desc* desc, lockstep_error* error) {
+  const lockstep_kernel::Layout& layout = *desc->kernel->layout.load(std::memory_order_acquire);
+  if (!layout.known) return LOCKSTEP_OK;
+  if (desc->argument_count != layout.parameters.size()) {
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+                "kernel " + desc->kernel->name + " takes " +
+                    std::to_string(layout.parameters.size()) + " parameters, " +
+                    std::to_string(desc->argument_count) + " arguments were given");
+  }
+  if (desc->parameters == nullptr) return LOCKSTEP_OK;
+  for (std::uint32_t index = 0; index < desc->argument_count; ++index) {
+    if (desc->parameters[index].size == layout.parameters[index].size) continue;
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+                "argument " + std::to_string(index) + " of kernel " + desc->kernel->name + " has " +
+                    std::to_string(desc->parameters[index].size) + " bytes, the parameter has " +
+                    std::to_string(layout.parameters[index].size));
+  }
+  if (!layout.typed) learn_types(desc->kernel, desc->parameters, desc->argument_count);
+  return LOCKSTEP_OK;
+}
+
+}  // namespace
+
+lockstep_code plan_launch(const lockstep_launch_desc* desc, KernelLaunch* launch,
+                          lockstep_error* error) {
+  if (desc->kernel == nullptr) {
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", "the kernel is null");
+  }
+  if (desc->shared_bytes > UINT32_MAX) {
+    return fail(
+        error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+        std::to_string(desc->shared_bytes) + " bytes of dynamic shared memory are too many");
+  }
+  if (const lockstep_code code = check_arguments(desc, error)) return code;
+  launch->function = desc->kernel->function;
+  launch->grid = desc->grid;
+  launch->block = desc->block;
+  launch->shared_bytes = static_cast<std::uint32_t>(desc->shared_bytes);
+  launch->arguments = const_cast<void**>(desc->arguments);
+  if (desc->attribute_count != 0) {
+    if (const lockstep_code code = plan_attributes(desc, launch, error)) return code;
+    // A cluster of one block is none.
+    if (launch->cluster.x == 1 && launch->cluster.y == 1 && launch->cluster.z == 1) {
+      launch->cluster = {0, 0, 0};
+    }
+  }
+  if (driver().traits().check_launches_first) {
+    const std::string broken = explain_launch(desc, desc->kernel->module->device);
+    if (!broken.empty()) return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", broken);
+  }
+  return LOCKSTEP_OK;
+}
+
+std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_device* device) {
+  const std::uint32_t grid[3] = {desc->grid.x, desc->grid.y, desc->grid.z};
+  const std::uint32_t block[3] = {desc->block.x, desc->block.y, desc->block.z};
+  const lockstep_kernel& kernel = *desc->kernel;
+  const std::string start = "invalid launch configuration of kernel " + kernel.name + ": ";
+  const std::uint64_t most = driver().traits().max_grid_times_block;
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::string name = {"xyz"[axis]};
+    if (grid[axis] == 0) return start + "grid " + name + " is 0";
+    if (block[axis] == 0) return start + "block " + name + " is 0";
+    if (device->max_grid[axis] > 0 && grid[axis] > device->max_grid[axis]) {
+      return start + "grid " + name + " is " + std::to_string(grid[axis]) +
+             ", this device allows " + std::to_string(device->max_grid[axis]);
+    }
+    if (device->max_block[axis] > 0 && block[axis] > device->max_block[axis]) {
+      return start + "block " + name + " is " + std::to_string(block[axis]) +
+             ", this device allows " + std::to_string(device->max_block[axis]);
+    }
+    if (most != 0 && std::uint64_t{grid[axis]} * block[axis] > most) {
+      return start + "grid times block in " + name + " is " +
+             std::to_string(std::uint64_t{grid[axis]} * block[axis]) + ", this device allows " +
+             std::to_string(most);
+    }
+  }
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  if (kernel.facts.max_threads_per_block != 0 && threads > kernel.facts.max_threads_per_block) {
+    return start + std::to_string(threads) + " threads a block, the kernel can have " +
+           std::to_string(kernel.facts.max_threads_per_block);
+  }
+  FunctionFacts now;  // the limit may have been raised since the kernel was found
+  if (driver().function_facts(kernel.function, &now) == kSuccess &&
+      desc->shared_bytes > now.max_dynamic_shared_bytes && now.max_dynamic_shared_bytes != 0) {
+    return start + std::to_string(desc->shared_bytes) +
+           " bytes of dynamic shared memory, the kernel may have " +
+           std::to_string(now.max_dynamic_shared_bytes) +
+           " (kernel_set_max_dynamic_shared raises it)";
+  }
+  return {};
+}
+
+std::uint32_t attributes_number(const KernelLaunch& launch) {
+  if (!launch.programmatic && !launch.has_priority) return 0;
+  // Interning takes a lock: remember the few texts that occur.
+  constexpr std::int32_t kRange = 16;
+  static std::atomic<std::uint32_t> known[2][2 * kRange + 2];
+  const std::int32_t priority = std::clamp(launch.priority, -kRange, kRange);
+  const int slot = launch.has_priority ? priority + kRange : 2 * kRange + 1;
+  std::atomic<std::uint32_t>& number = known[launch.programmatic ? 1 : 0][slot];
+  if (const std::uint32_t value = number.load(std::memory_order_relaxed);
+      value != 0 && priority == launch.priority) {
+    return value;
+  }
+  std::string text = "{";
+  if (launch.has_priority) text += "\"priority\":" + std::to_string(launch.priority);
+  if (launch.programmatic) text += text.size() > 1 ? ",\"programmatic\":1" : "\"programmatic\":1";
+  text += "}";
+  const std::uint32_t value = recorder().intern(text.data(), text.size());
+  if (priority == launch.priority) number.store(value, std::memory_order_relaxed);
+  return value;
+}
+
+void fill_kernel(lockstep_record& record, const lockstep_kernel* kernel, const KernelLaunch& launch,
+                 const lockstep_launch_desc* desc) {
+  auto& to = record.of.kernel;
+  to.grid = launch.grid;
+  to.block = launch.block;
+  to.cluster = launch.cluster.x != 0 ? launch.cluster : kernel->facts.cluster;
+  to.cooperative = launch.cooperative ? 1 : 0;
+  to.shared_bytes = launch.shared_bytes;
+  to.attributes = attributes_number(launch);
+  to.arguments = launch.arguments;
+  const lockstep_kernel::Layout& layout = *kernel->layout.load(std::memory_order_acquire);
+  if (layout.known) {
+    to.parameter_count = static_cast<std::uint32_t>(layout.parameters.size());
+    to.parameters = layout.parameters.data();
+  } else if (desc != nullptr && desc->parameters != nullptr) {
+    to.parameter_count = desc->argument_count;
+    to.parameters = desc->parameters;
+  } else {
+    to.parameter_count = UINT32_MAX;
+  }
+}
+
+lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
+                     lockstep_error* error) {
+  KernelLaunch planned;
+  if (const lockstep_code code = plan_launch(desc, &planned, error)) return code;
+  ContextScope scope(stream->context);
+  const lockstep_kernel* kernel = desc->kernel;
+  const Result result = enqueue(
+      stream, LOCKSTEP_RECORD_KERNEL, kernel->name_number, true,
+      [&](lockstep_record& record) { fill_kernel(record, kernel, planned, desc); },
+      [&] { return driver().launch(planned, native_of(stream)); });
+  if (result == kSuccess) [[likely]]
+    return LOCKSTEP_OK;
+  std::string detail = rule_of(result) == LOCKSTEP_CAPTURE_RULE_NONE
+                           ? explain_launch(desc, stream->device)
+                           : describe(stream);
+  if (detail.empty()) detail = "kernel " + kernel->name + " on " + describe(stream);
+  return fail_native(error, planned.extended() ? Call::kLaunchKernelEx : Call::kLaunchKernel,
+                     result, detail);
+}
+
+}  // namespace lockstep::gpu

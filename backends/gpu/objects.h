@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "capture.h"
+#include "state.h"
+
+// What the opaque handles of lockstep/backend.h are. Plain data; the slots live in the file named
+// like the object.
+
+struct lockstep_device {
+  int ordinal = 0;
+  lockstep::gpu::Context context = nullptr;  // primary; kept until the process ends
+  std::atomic<std::uint32_t> opens{0};
+  std::atomic<std::uint64_t> legacy_identity{0};  // of its legacy stream; 0 = not met yet
+  std::string arch;
+  std::int64_t max_grid[3] = {0, 0, 0}, max_block[3] = {0, 0, 0}, max_threads = 0;
+};
+
+struct lockstep_stream {
+  enum class Origin : std::uint8_t { kOwn, kBorrowed, kLegacy, kPerThread };
+  lockstep_device* device = nullptr;
+  std::atomic<lockstep::gpu::Handle> native{nullptr};
+  lockstep::gpu::Context context = nullptr;
+  std::uint64_t identity = 0;  // 0 for the per-thread stream: see stream_identity()
+  Origin origin = Origin::kOwn;
+  bool non_blocking = false;
+  std::int32_t priority = 0;
+};
+
+struct lockstep_event {
+  lockstep_device* device = nullptr;
+  lockstep::gpu::Handle native = nullptr;
+  bool owned = true;
+  bool timing = false;
+  std::atomic<std::uint64_t> last_record{0};  // identity; 0 = never recorded
+  // Where in a capture it was recorded; under the capture mutex. 0 = not in a capture.
+  std::uint64_t capture_id = 0;
+  lockstep::gpu::CaptureClock capture_clock;
+};
+
+struct lockstep_kernel {
+  lockstep_module* module = nullptr;
+  lockstep::gpu::Handle function = nullptr;
+  std::string name;               // as the driver reports it
+  std::uint32_t name_number = 0;  // interned
+  lockstep::gpu::FunctionFacts facts;
+  // Layout as the driver tells it. Pointer-ness is learned from the first typed launch: then a
+  // completed copy takes its place and stays, both valid as long as the module.
+  struct Layout {
+    bool known = false;
+    bool typed = false;
+    std::vector<lockstep_parameter> parameters;
+  };
+  std::atomic<const Layout*> layout{nullptr};
+  std::vector<std::unique_ptr<const Layout>> layouts;  // under the module's mutex
+};
+
+struct lockstep_module {
+  lockstep_device* device = nullptr;
+  lockstep::gpu::Handle native = nullptr;
+  std::vector<std::pair<std::string, std::string>> lowered_names;
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<lockstep_kernel>> kernels;  // by the driver's name
+};
+
+namespace lockstep::gpu {
+
+// A native graph, shared by the graph that shows it and the executables made from it, whose node
+// handles stay valid with it.
+struct NativeGraph {
+  Handle handle = nullptr;
+  Context context = nullptr;
+  bool owned = true;
+  ~NativeGraph();
+};
+
+struct GraphNode {
+  Handle native = nullptr;
+  // What was enqueued for it, where the driver's getter is not to be trusted.
+  std::optional<lockstep_record> recorded;
+};
+
+class GraphDefinition;
+
+}  // namespace lockstep::gpu
+
+struct lockstep_graph {
+  lockstep_device* device = nullptr;
+  std::shared_ptr<lockstep::gpu::NativeGraph> native;
+  std::uint64_t identity = 0;
+  std::mutex mutex;
+  std::vector<lockstep::gpu::GraphNode> nodes;  // in creation order
+  // Made when nodes are asked for, thrown away when one is added.
+  std::unique_ptr<lockstep::gpu::GraphDefinition> listing;
+  std::map<std::uint32_t, std::unique_ptr<lockstep_graph>> children;
+  ~lockstep_graph();
+};
+
+struct lockstep_graph_exec {
+  lockstep_device* device = nullptr;
+  lockstep::gpu::Handle native = nullptr;
+  std::uint64_t identity = 0;
+  std::atomic<std::uint32_t> version{0};
+  std::atomic<bool> stale{true};  // changed since it was defined
+  std::mutex mutex;
+  // The graph it was made from: its node handles are what enabling takes.
+  std::shared_ptr<lockstep::gpu::NativeGraph> source;
+  std::vector<lockstep::gpu::GraphNode> source_nodes;
+  // The graph whose parameters it has now.
+  std::shared_ptr<lockstep::gpu::NativeGraph> current;
+  std::vector<lockstep::gpu::GraphNode> current_nodes;
+  std::vector<bool> disabled;
+};
+
+namespace lockstep::gpu {
+
+// Identity of the stream that a call on this handle means now: the per-thread stream's depends on
+// the calling thread.
+std::uint64_t identity_of(const lockstep_stream* stream);
+// For messages: "stream 7 (0x55…)".
+std::string describe(const lockstep_stream* stream);
+inline Handle native_of(const lockstep_stream* stream) {
+  return stream->native.load(std::memory_order_relaxed);
+}
+
+}  // namespace lockstep::gpu
