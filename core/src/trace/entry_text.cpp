@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 
+#include "src/trace/demangle.h"
 #include "src/trace/entry_rules.h"
 
 namespace lockstep {
@@ -64,17 +65,6 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string demangle(const std::string& name) {
-  // Names are input from files: __cxa_demangle is given plausible ones of sane length only.
-  constexpr std::size_t kLongestMangledName = 16384;
-  if (name.rfind("_Z", 0) != 0 || name.size() > kLongestMangledName) return name;
-  if (name.find('\0') != std::string::npos) return name;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 && text ? std::string(text.get()) : name;
-}
-
 /// The result type that a mangled template carries is noise for a kernel: it is always void.
 /// The parameter list says less than it takes room.
 std::string without_signature(const std::string& text) {
@@ -122,6 +112,17 @@ std::string_view to_string(MemcpyKind kind) noexcept {
       return "HtoH";
   }
   return {};
+}
+
+std::string demangle(const std::string& name) {
+  // Names are input from files: __cxa_demangle is given plausible ones of sane length only.
+  constexpr std::size_t kLongestMangledName = 16384;
+  if (name.rfind("_Z", 0) != 0 || name.size() > kLongestMangledName) return name;
+  if (name.find('\0') != std::string::npos) return name;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text ? std::string(text.get()) : name;
 }
 
 std::string display_name(const std::string& name, std::size_t width) {

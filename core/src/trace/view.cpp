@@ -61,6 +61,12 @@ bool ViewFilter::wants(const LaunchTraceEntry& entry) const {
          entry.kind == OperationKind::kOpaque || enqueued_graph;
 }
 
+bool view_shows(const ViewOptions& options, const LaunchTraceEntry& entry) {
+  const bool unexpanded =
+      options.kind == ViewOptions::Kind::kExecuted && entry.kind == OperationKind::kGraphLaunch;
+  return unexpanded || ViewFilter(options).wants(entry);
+}
+
 void ViewFilter::push(const LaunchTraceEntry& entry, const Sink& sink) {
   push(entry, sink, [&](const LaunchTraceEntry& launch, Key key) {
     const Graph* graph = find(key);

@@ -14,6 +14,10 @@
 /// A view of a trace, entry by entry, so that files need not be held in memory.
 namespace lockstep {
 
+/// Whether a view of these options shows an entry of the view of all kinds. A graph launch that is
+/// in there was not expanded, and stays.
+bool view_shows(const ViewOptions& options, const LaunchTraceEntry& entry);
+
 class ViewFilter {
  public:
   using Key = std::pair<std::int32_t, std::uint32_t>;
@@ -34,6 +38,8 @@ class ViewFilter {
   void push(const LaunchTraceEntry& entry, const Sink& sink, const GraphSink& graph_sink);
   /// What the executed view shows of a defined graph, as of a launch that adds nothing of its own.
   std::vector<LaunchTraceEntry> shown_nodes(Key key);
+  /// Whether the kinds asked for include that of `entry`.
+  bool wants(const LaunchTraceEntry& entry) const;
   bool late_definition() const noexcept { return late_definition_; }
   /// nullptr when it has no definition.
   const GraphDefinition* definition(Key key) const;
@@ -45,7 +51,6 @@ class ViewFilter {
     GraphOrder order;
   };
 
-  bool wants(const LaunchTraceEntry& entry) const;
   Graph* find(Key key);
 
   ViewOptions options_;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
+#include <lockstep/trace_file.h>
+#include <lockstep/trace_rules.h>
+
+#include <gmock/gmock.h>
+#include <regex>
+
+#include "src/trace/pattern.h"
+#include "support/trace_entries.h"
+
+namespace lockstep {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+LaunchTraceEntry mark(const std::string& what, const std::string& name) {
+  LaunchTraceEntry entry = of_kind(OperationKind::kMark, name);
+  entry.mark = what;
+  return entry;
+}
+
+std::size_t broken(const std::string& rule, const Trace& trace) {
+  return TraceRules::parse(rule).check(trace).size();
+}
+
+/// Ten rounds of a loop, with a 4-byte copy to the host in each or one behind it.
+Trace loop(bool copy_inside) {
+  std::vector<LaunchTraceEntry> entries;
+  for (int round = 0; round < 10; ++round) {
+    entries.push_back(mark("push", "step"));
+    entries.push_back(kernel("scan"));
+    if (copy_inside) entries.push_back(copy(MemcpyKind::kDtoH, 4, 3));
+    entries.push_back(kernel("work"));
+    entries.push_back(mark("pop", ""));
+  }
+  if (!copy_inside) entries.push_back(copy(MemcpyKind::kDtoH, 4, 3));
+  return trace_of(entries);
+}
+
+TEST(Cases, GOLD_02_NoCopyToTheHostInTheLoop) {
+  const auto violations =
+      TraceRules::parse("# the loop\nno DtoH between marks\n").check(loop(true));
+  ASSERT_EQ(violations.size(), 10u);
+  EXPECT_EQ(violations[0].line, 2u);
+  EXPECT_EQ(violations[0].index, 1u);
+  EXPECT_EQ(violations[1].index, 4u);
+  EXPECT_EQ(violations[0].stream, 3u);
+  EXPECT_THAT(violations[0].message, HasSubstr("entry 1 on stream 3"));
+  EXPECT_THAT(violations[0].message, HasSubstr("DtoH 4 B"));
+  EXPECT_EQ(broken("no DtoH between marks", loop(false)), 0u);
+  EXPECT_EQ(broken("max 1 DtoH", loop(false)), 0u);
+  const auto too_many = TraceRules::parse("max 1 DtoH").check(loop(true));
+  ASSERT_EQ(too_many.size(), 9u);
+  EXPECT_EQ(too_many[0].index, 4u);
+  EXPECT_THAT(too_many[0].message, HasSubstr("10 DtoH, 1 allowed"));
+}
+
+TEST(Rules, IndexCountsTheViewThatWasAskedFor) {
+  ViewOptions all;
+  all.core_kinds_only = false;
+  EXPECT_EQ(TraceRules::parse("no DtoH").check(loop(true), all)[0].index, 2u);
+}
+
+TEST(Rules, Quantities) {
+  const Trace trace = kernels({"a", "b", "b"});
+  EXPECT_EQ(broken("at most 3 launches", trace), 0u);
+  EXPECT_EQ(broken("at most 2 launches", trace), 1u);
+  EXPECT_EQ(broken("at least 4 kernels", trace), 1u);
+  EXPECT_EQ(broken("min 3 kernel launches", trace), 0u);
+  EXPECT_EQ(broken("exactly one kernel matching ^a$", trace), 0u);
+  EXPECT_EQ(broken("exactly one kernel matching b", trace), 1u);
+  EXPECT_EQ(broken("exactly 1 kernel matching \"no such\"", trace), 1u);
+  EXPECT_EQ(broken("NO COPIES", trace), 0u);
+  const auto missing = TraceRules::parse("exactly one kernel matching c").check(trace);
+  EXPECT_FALSE(missing[0].index.has_value());
+  EXPECT_THAT(missing[0].message, HasSubstr("0 kernel, at least 1 must be there"));
+}
+
+TEST(Rules, WhatCanBeCounted) {
+  Trace trace =
+      trace_of({copy(MemcpyKind::kHtoD, 8), copy(MemcpyKind::kDtoD, 100, 2),
+                of_kind(OperationKind::kSynchronize, "s"), of_kind(OperationKind::kAlloc, "a"),
+                of_kind(OperationKind::kFree, "f"), of_kind(OperationKind::kEventRecord, "e"),
+                of_kind(OperationKind::kOpaque, "o"), graph_launch(9)});
+  EXPECT_EQ(broken("no copies", trace), 2u);
+  EXPECT_EQ(broken("no HtoD copies", trace), 1u);
+  EXPECT_EQ(broken("no copies over 8 bytes", trace), 1u);
+  EXPECT_EQ(broken("no copies of 8 bytes", trace), 1u);
+  EXPECT_EQ(broken("no copies up to 100 bytes", trace), 2u);
+  EXPECT_EQ(broken("no copies on stream 2", trace), 1u);
+  EXPECT_EQ(broken("no synchronizations", trace), 1u);
+  EXPECT_EQ(broken("no allocations", trace), 1u);
+  EXPECT_EQ(broken("no frees", trace), 1u);
+  EXPECT_EQ(broken("no events", trace), 1u);
+  EXPECT_EQ(broken("no opaque entries", trace), 1u);
+  EXPECT_EQ(broken("no graph launches", trace), 1u);
+  EXPECT_EQ(broken("no entries", trace), 8u);
+}
+
+TEST(Rules, RangesAndMarks) {
+  const Trace trace = loop(true);
+  EXPECT_EQ(broken("at most 1 DtoH in each range step", trace), 0u);
+  EXPECT_EQ(broken("at most 1 DtoH in range step", trace), 9u);
+  EXPECT_EQ(broken("exactly 2 launches in each range step", trace), 0u);
+  EXPECT_EQ(broken("exactly 2 launches in each range \"other\"", trace), 0u);
+  const auto each = TraceRules::parse("no DtoH in each range step").check(trace);
+  EXPECT_THAT(each[9].message, HasSubstr("in range step number 10"));
+  const Trace points =
+      trace_of({kernel("before"), mark("point", "a"), kernel("in"), mark("point", "b"),
+                kernel("in"), mark("point", "c"), kernel("after")});
+  EXPECT_EQ(broken("no launches between marks", points), 2u);
+}
+
+TEST(Rules, RangesOfOtherThreadsDoNotCount) {
+  Trace trace = trace_of({mark("push", "r"), kernel("a"), kernel("b")});
+  trace.entries[2].thread_index = 1;
+  EXPECT_EQ(broken("no launches in range r", trace), 1u);
+}
+
+TEST(Rules, ManyViolationsAreCutShort) {
+  const auto violations =
+      TraceRules::parse("no launches").check(kernels(std::vector<std::string>(150, "k")));
+  ASSERT_EQ(violations.size(), 100u);
+  EXPECT_THAT(violations.back().message, HasSubstr("50 more of this rule"));
+}
+
+TEST(Rules, ErrorsNameLineAndWord) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"some DtoH", "expected no, exactly"},
+      {"no", "at the end"},
+      {"no unicorns", "\"unicorns\" is nothing"},
+      {"max DtoH", "expected a number"},
+      {"max -1 DtoH", "expected a number"},
+      {"max 99999999999999999999 DtoH", "expected a number"},
+      {"at 5 DtoH", "expected \"least\""},
+      {"no kernel matching", "a pattern"},
+      {"no kernel matching (", "without its ')'"},
+      {"no kernel matching a{3}", "not supported"},
+      {"no kernel matching \"a", "quote"},
+      {"no DtoH between", "expected \"marks\""},
+      {"no DtoH in range", "name of a range"},
+      {"no DtoH on stream x", "number"},
+      {"no DtoH on stream 4294967296", "no such stream"},
+      {"no DtoH between marks in range x", "one place"},
+      {"no DtoH please", "instead of \"please\""},
+  };
+  for (const auto& [rule, says] : cases) {
+    try {
+      TraceRules::parse(std::string("no HtoD\n\n") + rule, "ci.rules");
+      ADD_FAILURE() << rule;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidFile);
+      EXPECT_THAT(error.what(), HasSubstr("ci.rules:3: "));
+      EXPECT_THAT(error.what(), HasSubstr(says));
+    }
+  }
+}
+
+TEST(Rules, FilesAreRead) {
+  TemporaryFolder folder;
+  write_bytes(folder / "ci.rules", "no DtoH\r\n# comment\n  max 3 launches\n");
+  EXPECT_EQ(TraceRules::read(folder / "ci.rules").size(), 2u);
+  EXPECT_THROW(TraceRules::read(folder / "none.rules"), Error);
+  EXPECT_EQ(TraceRules::parse("").size(), 0u);
+}
+
+TEST(Pattern, AgreesWithAReferenceOnSmallExpressions) {
+  const char* const kPatterns[] = {"a",     "ab",         "a*",    "a+b",   "a?b$",    "^a",
+                                   "a|b",   "(ab)*c",     "[ab]c", "[^a]b", "a.b",     "^(a|b)*$",
+                                   "a**",   "()a",        "(a|)b", "^$",    "[a-c]+$", "\\.",
+                                   "a\\+b", "(a(b|c))+$", "[]]",   "[a-]",  "^a|b$"};
+  for (const char* text : kPatterns) {
+    const Pattern pattern(text);
+    // A reference that reads "a**" as an error reads the same without the second star.
+    const std::string reference = std::string(text) == "a**" ? "a*" : text;
+    const std::regex expected(
+        reference, std::string(text) == "[]]" ? std::regex::extended : std::regex::ECMAScript);
+    std::vector<std::string> words = {""};
+    for (std::size_t i = 0; i < words.size() && words[i].size() < 4; ++i) {
+      for (const char letter : std::string("abc.+]-")) words.push_back(words[i] + letter);
+    }
+    for (const std::string& word : words) {
+      ASSERT_EQ(pattern.search(word), std::regex_search(word, expected)) << text << " on " << word;
+    }
+  }
+}
+
+TEST(Pattern, HostilePatternsAreHarmless) {
+  const std::string many(100000, 'a');
+  EXPECT_FALSE(Pattern("(a*)*(a*)*(a*)*b$").search(many));
+  EXPECT_THROW(Pattern(std::string(4000, '(')), Error);
+  EXPECT_THROW(Pattern(std::string(5000, 'a')), Error);
+  EXPECT_TRUE(Pattern(std::string(2000, '?').insert(0, "a")).search(""));
+}
+
+}  // namespace
+}  // namespace lockstep
