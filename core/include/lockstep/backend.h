@@ -235,7 +235,8 @@ typedef struct lockstep_graph_edge {
 typedef struct lockstep_recorder {
   size_t struct_size;
   /* Non-zero while entries are wanted. Read it before anything else: recording that is off costs
-   * one load and one branch. Stream, graph and allocation reports are wanted at all times. */
+   * one load and one branch (`__atomic_load_n(active, __ATOMIC_RELAXED)`: other threads change it).
+   * Stream, graph and allocation reports are wanted at all times. */
   const volatile uint32_t* active;
   /* A process-wide unique number, from 1. */
   uint64_t (*next_id)(void);
@@ -243,7 +244,8 @@ typedef struct lockstep_recorder {
    * not when they are launched. Texts are never forgotten. */
   uint32_t (*intern)(const char* text, size_t length);
   /* Before the driver call. Takes the process-wide sequence number and copies the record. Null
-   * when nothing is wanted of it. Waits when the calling thread's ring is full. */
+   * when nothing is wanted of it, also for kinds alloc and free, whose entries memory() makes.
+   * Waits when the calling thread's ring is full. */
   void* (*begin)(const lockstep_record* record);
   /* After the driver call, on the same thread, with further flags (captured, failed). Accepts a
    * null slot. graph and node bind a captured entry to its node: 0 and -1 when not captured. */
@@ -257,7 +259,8 @@ typedef struct lockstep_recorder {
   void (*define_graph)(uint64_t graph, uint32_t version, const lockstep_record* nodes,
                        uint32_t node_count, const lockstep_graph_edge* edges, uint32_t edge_count);
   /* Allocations and frees are always reported, whether active or not, so that pointers can be
-   * named by buffer and offset; `record` is of kind alloc or free. */
+   * named by buffer and offset; `record` is of kind alloc or free. An allocation is reported after
+   * the driver call, a free before it: in between another thread may be given the address. */
   void (*memory)(const lockstep_record* record);
 } lockstep_recorder;
 
