@@ -26,7 +26,7 @@ void read_arguments(LaunchTraceEntry& entry, const lockstep_record& record) {
   }
 }
 
-void read_kernel(LaunchTraceEntry& entry, const lockstep_record& record, TextLookup text) {
+void read_kernel(LaunchTraceEntry& entry, const lockstep_record& record, const TextLookup& text) {
   const auto& kernel = record.of.kernel;
   entry.grid_x = kernel.grid.x;
   entry.grid_y = kernel.grid.y;
@@ -51,7 +51,7 @@ void read_copy(LaunchTraceEntry& entry, const lockstep_record& record) {
   entry.memcpy_kind = static_cast<MemcpyKind>(copy.direction);
   entry.peer_device = copy.peer_device;
   entry.extent =
-      fold_extent({copy.width, copy.height, copy.depth}, copy.source_pitch, copy.source_slice_pitch,
+      fold_region({copy.width, copy.height, copy.depth}, copy.source_pitch, copy.source_slice_pitch,
                   copy.destination_pitch, copy.destination_slice_pitch);
   entry.memcpy_byte_size = entry.extent.width * entry.extent.height * entry.extent.depth;
   entry.source.tag = entry.destination.tag = TraceArgument::Tag::kPointer;
@@ -82,7 +82,7 @@ Extent fold_region(const Extent& extent, std::uint64_t source_pitch,
                      or_packed(destination_slice_pitch, destination_pitch * extent.height));
 }
 
-LaunchTraceEntry entry_from_record(const lockstep_record& record, TextLookup text) {
+LaunchTraceEntry entry_from_record(const lockstep_record& record, const TextLookup& text) {
   LaunchTraceEntry entry;
   entry.kind = static_cast<OperationKind>(record.kind);
   entry.name = text(record.name);

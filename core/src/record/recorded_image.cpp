@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/record/recorded_image.h"
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace lockstep::record {
+namespace {
+
+/// The whole file, null when it is shorter than `least`.
+void* map_whole(const std::filesystem::path& path, std::size_t least, std::size_t* size) {
+  const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  struct stat status {};
+  void* memory = nullptr;
+  if (fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) >= least) {
+    *size = static_cast<std::size_t>(status.st_size);
+    memory = mmap(nullptr, *size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (memory == MAP_FAILED) memory = nullptr;
+  }
+  close(file);
+  return memory;
+}
+
+std::string ring_name(const recorder::Control& control, std::uint32_t index) {
+  return std::to_string(control.pid) + "." + std::to_string(control.image) + "." +
+         std::to_string(index) + ".ring";
+}
+
+recorder::Ring* map_ring(const std::filesystem::path& folder, const recorder::Control& control,
+                         std::uint32_t index) {
+  std::size_t size = 0;
+  auto* ring = static_cast<recorder::Ring*>(
+      map_whole(folder / ring_name(control, index), recorder::kRingDataOffset, &size));
+  if (ring == nullptr) return nullptr;
+  if (ring->magic != recorder::kRingMagic || ring->capacity + recorder::kRingDataOffset != size) {
+    munmap(ring, size);
+    return nullptr;
+  }
+  return ring;
+}
+
+}  // namespace
+
+std::unique_ptr<RecordedImage> RecordedImage::open(const std::filesystem::path& file) {
+  std::size_t size = 0;
+  auto* control =
+      static_cast<recorder::Control*>(map_whole(file, sizeof(recorder::Control), &size));
+  if (control == nullptr) return nullptr;
+  if (control->magic != recorder::kControlMagic || control->version != recorder::kLayoutVersion) {
+    munmap(control, size);
+    return nullptr;
+  }
+  return std::unique_ptr<RecordedImage>(new RecordedImage(file.parent_path(), control));
+}
+
+RecordedImage::RecordedImage(std::filesystem::path folder, recorder::Control* control)
+    : folder_(std::move(folder)),
+      control_(control),
+      reader_(
+          *control, recorder::kParentConsumer,
+          [this](std::uint32_t index) {
+            recorder::Ring* ring = map_ring(folder_, *control_, index);
+            if (ring != nullptr) rings_.push_back(ring);
+            return ring;
+          },
+          0),
+      assembler_(*control) {}
+
+RecordedImage::~RecordedImage() {
+  for (recorder::Ring* ring : rings_) munmap(ring, recorder::kRingDataOffset + ring->capacity);
+  munmap(control_, sizeof(recorder::Control));
+}
+
+bool RecordedImage::alive() const {
+  return kill(static_cast<pid_t>(control_->pid), 0) == 0 || errno == EPERM;
+}
+
+std::uint64_t RecordedImage::drain(const NameFile& name_file, bool force) {
+  if (!sink_ && !failure_) {
+    assembler_.on_first_entry([this, &name_file, force] {
+      try {
+        sink_.emplace(name_file(*control_), assembler_.info(), force, control_->base_nanoseconds);
+        sink_->connect(assembler_);
+      } catch (const Error& error) {
+        failure_ = error;
+      }
+    });
+  }
+  assembler_.clock().update();
+  const std::uint64_t until = control_->sequence.load(std::memory_order_acquire);
+  const std::uint64_t visited = reader_.drain(until, alive(), assembler_);
+  // The callback refers to this call's parameters.
+  assembler_.on_first_entry(nullptr);
+  return visited;
+}
+
+std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, bool force) {
+  // Who still runs is no longer recorded, and must not wait for room.
+  control_->closing.store(1, std::memory_order_release);
+  drain(name_file, force);
+  check();
+  if (!sink_) return std::nullopt;
+  RecordedFile file;
+  file.path = sink_->path();
+  file.pid = control_->pid;
+  file.image = control_->image;
+  if (control_->rank >= 0) file.rank = static_cast<std::uint32_t>(control_->rank);
+  const TraceFooter footer = sink_->finish(control_);
+  check();
+  file.entries = footer.entries;
+  file.dropped = footer.dropped;
+  file.stalls = footer.stalls;
+  file.racing = footer.racing;
+  file.coverage = footer.coverage;
+  return file;
+}
+
+void RecordedImage::remove_files() {
+  for (std::uint32_t i = 0; i < rings_.size(); ++i) {
+    std::error_code ignored;  // the whole folder goes at the end
+    std::filesystem::remove(folder_ / ring_name(*control_, i), ignored);
+  }
+}
+
+void RecordedImage::check() const {
+  if (failure_) throw *failure_;
+  if (sink_ && sink_->failure()) throw *sink_->failure();
+}
+
+}  // namespace lockstep::record

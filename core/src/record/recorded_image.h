@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <lockstep/recording.h>
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "src/record/trace_file_sink.h"
+
+namespace lockstep::record {
+
+/// One process image that records into the shared folder, seen from the parent.
+class RecordedImage {
+ public:
+  /// Chooses the name of an image's file when it is known to need one.
+  using NameFile = std::function<std::filesystem::path(const recorder::Control&)>;
+
+  /// Maps `<folder>/<pid>.<n>.image`. Null while that is not complete, or when it is no such file.
+  static std::unique_ptr<RecordedImage> open(const std::filesystem::path& file);
+  ~RecordedImage();
+  RecordedImage(const RecordedImage&) = delete;
+  RecordedImage& operator=(const RecordedImage&) = delete;
+
+  std::uint64_t created() const noexcept { return control_->base_nanoseconds; }
+  /// Writes out what has been enqueued; returns how many records that were.
+  std::uint64_t drain(const NameFile& name_file, bool force);
+  /// Drains what is left and completes the file. Nothing when the image recorded no entry.
+  std::optional<RecordedFile> finish(const NameFile& name_file, bool force);
+  /// Takes its rings out of the shared folder; the image's file stays, so that its name is known.
+  void remove_files();
+  /// False when the process has ended.
+  bool alive() const;
+  /// \throws Error when the file could not be written.
+  void check() const;
+
+ private:
+  RecordedImage(std::filesystem::path folder, recorder::Control* control);
+
+  std::filesystem::path folder_;
+  recorder::Control* control_;
+  std::vector<recorder::Ring*> rings_;
+  SegmentReader reader_;
+  Assembler assembler_;
+  std::optional<TraceFileSink> sink_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace lockstep::record

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/record/segment_reader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "recorder/memory.h"
+
+namespace lockstep::record {
+
+using recorder::RecordHeader;
+using recorder::RecordType;
+
+namespace {
+
+/// A number that nobody publishes within this time never will be: its thread was ended by force.
+constexpr std::chrono::seconds kLostAfter{1};
+
+}  // namespace
+
+SegmentReader::SegmentReader(recorder::Control& control, recorder::Consumer consumer,
+                             RingAt ring_at, std::uint64_t first)
+    : control_(control), consumer_(consumer), ring_at_(std::move(ring_at)), expected_(first) {}
+
+void SegmentReader::find_rings() {
+  const std::uint32_t count =
+      std::min(control_.ring_count.load(std::memory_order_acquire), recorder::kMaxRings);
+  while (cursors_.size() < count) {
+    Cursor cursor;
+    cursor.ring = ring_at_(static_cast<std::uint32_t>(cursors_.size()));
+    if (cursor.ring == nullptr) {
+      cursor.damaged = true;
+      ++damaged_;
+    } else {
+      cursor.position = cursor.ring->tail[consumer_].load(std::memory_order_acquire);
+      cursor.released = cursor.position;
+      cursor.offset = cursor.position % cursor.ring->capacity;
+    }
+    cursors_.push_back(cursor);
+  }
+}
+
+void SegmentReader::give_up(Cursor& cursor) {
+  cursor.damaged = true;
+  ++damaged_;
+}
+
+bool SegmentReader::peek(Cursor& cursor, bool reload) {
+  if (cursor.damaged) return false;
+  if (cursor.position == cursor.head && !reload) return false;
+  if (cursor.position == cursor.head) {
+    cursor.head = cursor.ring->head.load(std::memory_order_acquire);
+    if (cursor.position == cursor.head) return false;
+    if (cursor.head - cursor.position > cursor.ring->capacity) {
+      give_up(cursor);
+      return false;
+    }
+  }
+  for (;;) {
+    if (cursor.offset == cursor.ring->capacity) cursor.offset = 0;
+    const auto* record = reinterpret_cast<const RecordHeader*>(cursor.ring->data() + cursor.offset);
+    const std::uint64_t room =
+        std::min(cursor.ring->capacity - cursor.offset, cursor.head - cursor.position);
+    if (record->size < 8 || record->size % 8 != 0 || record->size > room) {
+      give_up(cursor);
+      return false;
+    }
+    if (record->type != RecordType::kWrap) {
+      if (record->size < sizeof(RecordHeader)) {
+        give_up(cursor);
+        return false;
+      }
+      cursor.sequence = record->sequence;
+      return true;
+    }
+    cursor.position += record->size;
+    cursor.offset = 0;
+    if (cursor.position == cursor.head) return false;
+  }
+}
+
+void SegmentReader::look() {
+  find_rings();
+  for (std::uint32_t i = 0; i < cursors_.size(); ++i) {
+    Cursor& cursor = cursors_[i];
+    if (cursor.queued || !peek(cursor, true)) continue;
+    cursor.queued = true;
+    queue_.emplace_back(cursor.sequence, i);
+    std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+  }
+}
+
+void SegmentReader::visit(Cursor& cursor, std::uint32_t index, RecordVisitor& visitor) {
+  auto* record = reinterpret_cast<RecordHeader*>(cursor.ring->data() + cursor.offset);
+  const std::uint32_t size = record->size;
+  bool pending = false;
+  if (record->type == RecordType::kEntry) {
+    std::uint32_t state = record->state.load(std::memory_order_acquire);
+    // Tells end() that its fields came too late for this consumer.
+    while ((state & recorder::kStateDone) == 0 &&
+           !record->state.compare_exchange_weak(
+               state, state | (recorder::kStateTakenBy << consumer_), std::memory_order_acq_rel)) {
+    }
+    pending = (state & recorder::kStateDone) == 0;
+  }
+  visitor.visit(*record, index, pending);
+  cursor.position += size;
+  cursor.offset += size;
+  if (cursor.position - cursor.released >= cursor.ring->capacity / 8) release(cursor);
+}
+
+void SegmentReader::release(Cursor& cursor) {
+  if (cursor.position == cursor.released) return;
+  cursor.released = cursor.position;
+  cursor.ring->tail[consumer_].store(cursor.position, std::memory_order_seq_cst);
+  if (cursor.ring->waiting.load(std::memory_order_seq_cst) != 0) {
+    cursor.ring->space.fetch_add(1, std::memory_order_release);
+    recorder::futex_wake(&cursor.ring->space);
+  }
+}
+
+std::uint64_t SegmentReader::drain(std::uint64_t until, bool alive, RecordVisitor& visitor) {
+  std::uint64_t visited = 0;
+  if (!alive) look();
+  // Records whose numbers were given up come late, below what is expected.
+  while (expected_ < until || (!queue_.empty() && queue_.front().first < until)) {
+    if (queue_.empty() || queue_.front().first > expected_) look();
+    if (!queue_.empty() && queue_.front().first > expected_ && alive) {
+      // Its producer is between taking the number and publishing the record.
+      const auto begin = std::chrono::steady_clock::now();
+      for (int round = 0; queue_.front().first > expected_; ++round) {
+        if (round > 100) {
+          for (Cursor& cursor : cursors_) {
+            if (!cursor.damaged) release(cursor);
+          }
+          std::this_thread::sleep_for(std::chrono::microseconds(round > 200 ? 500 : 20));
+        }
+        look();
+        if (std::chrono::steady_clock::now() - begin > kLostAfter) break;
+      }
+    } else if (queue_.empty()) {
+      if (!alive) break;
+      // Everything below `until` was taken, so it comes; or its ring is lost.
+      const auto begin = std::chrono::steady_clock::now();
+      while (queue_.empty() && std::chrono::steady_clock::now() - begin < kLostAfter) {
+        std::this_thread::yield();
+        look();
+      }
+      if (queue_.empty()) {
+        expected_ = until;
+        break;
+      }
+      continue;
+    }
+    // A run of records of one ring costs no heap operation.
+    std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+    const std::uint32_t index = queue_.back().second;
+    queue_.pop_back();
+    Cursor& cursor = cursors_[index];
+    cursor.queued = false;
+    do {
+      expected_ = std::max(expected_, cursor.sequence + 1);
+      visit(cursor, index, visitor);
+      ++visited;
+    } while (expected_ < until && peek(cursor, true) && cursor.sequence <= expected_);
+    if (peek(cursor, true)) {
+      cursor.queued = true;
+      queue_.emplace_back(cursor.sequence, index);
+      std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+    }
+  }
+  for (Cursor& cursor : cursors_) {
+    if (!cursor.damaged) release(cursor);
+  }
+  return visited;
+}
+
+}  // namespace lockstep::record

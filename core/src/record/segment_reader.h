@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "recorder/layout.h"
+
+/// \file
+/// The consumer's side of the rings of one process image.
+namespace lockstep::record {
+
+/// Receives records in sequence order. `ring` tells producers apart; `pending` is set when the call
+/// had not returned: an AmendRecord follows when it does. Nothing may be kept of the record.
+class RecordVisitor {
+ public:
+  virtual void visit(const recorder::RecordHeader& record, std::uint32_t ring, bool pending) = 0;
+
+ protected:
+  ~RecordVisitor() = default;
+};
+
+/// Merges rings by sequence number. One thread at a time.
+class SegmentReader {
+ public:
+  /// A ring by its number, null when it cannot be had (any more).
+  using RingAt = std::function<recorder::Ring*(std::uint32_t)>;
+
+  /// \param first number of the first record that is certainly in the rings.
+  SegmentReader(recorder::Control& control, recorder::Consumer consumer, RingAt ring_at,
+                std::uint64_t first);
+
+  /// Visits every record whose number is below `until` and that follows those visited before.
+  /// Waits for numbers that were taken and not published, which is a matter of nanoseconds, unless
+  /// the process is no longer `alive`. Returns how many records were visited.
+  std::uint64_t drain(std::uint64_t until, bool alive, RecordVisitor& visitor);
+
+  /// Rings that held something no recorder writes, and were given up.
+  std::uint32_t damaged_rings() const noexcept { return damaged_; }
+
+ private:
+  struct Cursor {
+    recorder::Ring* ring = nullptr;
+    std::uint64_t position = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t head = 0;      ///< as last seen
+    std::uint64_t released = 0;  ///< tail as last stored
+    std::uint64_t sequence = 0;  ///< of the record at `position`, when queued
+    bool queued = false;
+    bool damaged = false;
+  };
+
+  void find_rings();
+  /// Queues every ring that has a record to give.
+  void look();
+  bool peek(Cursor& cursor, bool reload);
+  void visit(Cursor& cursor, std::uint32_t index, RecordVisitor& visitor);
+  void release(Cursor& cursor);
+  void give_up(Cursor& cursor);
+
+  recorder::Control& control_;
+  recorder::Consumer consumer_;
+  RingAt ring_at_;
+  std::uint64_t expected_;
+  std::vector<Cursor> cursors_;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> queue_;  ///< a heap, smallest first
+  std::uint32_t damaged_ = 0;
+};
+
+}  // namespace lockstep::record

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/record/self_recording.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "src/record/trace_name.h"
+
+namespace lockstep::record {
+namespace {
+
+/// Names the process that took the first name, so that programs it starts do not want it too.
+constexpr char kOwner[] = "LOCKSTEP_TRACE_OWNER";
+
+bool read_force() {
+  const char* text = std::getenv("LOCKSTEP_TRACE_FORCE");
+  if (text == nullptr || *text == '\0' || std::strcmp(text, "0") == 0) return false;
+  if (std::strcmp(text, "1") == 0) return true;
+  throw Error(ErrorCode::kInvalidArgument,
+              std::string("LOCKSTEP_TRACE_FORCE is '") + text +
+                  "': set it to 1 to replace an existing trace, or to 0");
+}
+
+/// True while another process writes to it: then it is a relative's, not an old one.
+bool is_being_written(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return locked;
+}
+
+}  // namespace
+
+SelfRecording::SelfRecording(std::filesystem::path base, bool force)
+    : base_(std::move(base)), force_(force) {}
+
+std::unique_ptr<SelfRecording> SelfRecording::from_environment(const recorder::Api& api) {
+  const char* text = std::getenv("LOCKSTEP_TRACE");
+  if (text == nullptr || *text == '\0') return nullptr;
+  std::filesystem::path path = std::filesystem::absolute(text);
+  if (!path.has_filename()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                std::string("LOCKSTEP_TRACE is '") + text +
+                    "', which names a folder: name the file to record to, e.g. out.jsonl");
+  }
+  std::unique_ptr<SelfRecording> recording(new SelfRecording(std::move(path), read_force()));
+  const recorder::Control* control = api.control(true);
+  if (control == nullptr) {
+    throw Error(ErrorCode::kInputOutput, "recording cannot begin: no shared memory");
+  }
+  recording->rank_ = control->rank;
+  const std::filesystem::path first =
+      trace_path(recording->base_, recording->rank_, true, getpid(), 0);
+  // Descendants come with the owner in their environment; one that took part in a race for the name
+  // finds it locked.
+  const bool descendant = std::getenv(kOwner) != nullptr || is_being_written(first);
+  if (!descendant) {
+    TraceInfo header;
+    header.producer = "lockstep 0.1";
+    header.command = own_command();
+    header.pid = getpid();
+    recording->create(header, true, recorder::monotonic_nanoseconds());
+    setenv(kOwner, std::to_string(getpid()).c_str(), 1);
+  }
+  return recording;
+}
+
+std::unique_ptr<SelfRecording> SelfRecording::for_child() const {
+  std::unique_ptr<SelfRecording> child(new SelfRecording(base_, force_));
+  child->rank_ = rank_;
+  if (name_holder_ >= 0) close(name_holder_);
+  return child;
+}
+
+void SelfRecording::hold_name() {
+  name_holder_ = open(sink_->path().c_str(), O_RDONLY | O_CLOEXEC);
+  if (name_holder_ >= 0) flock(name_holder_, LOCK_EX | LOCK_NB);
+}
+
+void SelfRecording::create(const TraceInfo& header, bool first, std::uint64_t begin_ns) {
+  if (first) {
+    sink_.emplace(trace_path(base_, rank_, true, header.pid, 0), header, force_, begin_ns);
+    hold_name();
+    return;
+  }
+  // A process that called exec has files with lower numbers.
+  std::uint32_t image = 0;
+  while (std::filesystem::exists(trace_path(base_, rank_, false, header.pid, image))) ++image;
+  sink_.emplace(trace_path(base_, rank_, false, header.pid, image), header, false, begin_ns);
+}
+
+void SelfRecording::connect(Assembler& assembler, const recorder::Control& control) {
+  if (sink_) {
+    sink_->connect(assembler);
+    return;
+  }
+  assembler.on_first_entry([this, &assembler, begin = control.base_nanoseconds] {
+    try {
+      create(assembler.info(), false, begin);
+      sink_->connect(assembler);
+    } catch (const Error& error) {
+      failure_ = error;
+    }
+  });
+}
+
+void SelfRecording::flush_old() {
+  if (sink_) sink_->flush_old();
+}
+
+void SelfRecording::finish(const recorder::Control* control) {
+  if (sink_) sink_->finish(control);
+  if (name_holder_ >= 0) close(name_holder_);
+  name_holder_ = -1;
+}
+
+void SelfRecording::report_failure() {
+  const Error* error = nullptr;
+  if (failure_) error = &*failure_;
+  if (sink_ && sink_->failure()) error = &*sink_->failure();
+  if (error == nullptr || reported_) return;
+  reported_ = true;
+  std::fprintf(stderr, "lockstep: the trace is incomplete: %s\n", error->what());
+}
+
+}  // namespace lockstep::record

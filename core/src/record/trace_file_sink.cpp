@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "src/record/trace_file_sink.h"
+
+namespace lockstep::record {
+namespace {
+
+TraceWriter open_writer(const std::filesystem::path& path, const TraceInfo& header, bool force) {
+  TraceWriterOptions options;
+  options.force = force;
+  TraceWriter writer(path, header, options);
+  writer.flush();  // a file that exists can be read, from the first moment on
+  return writer;
+}
+
+}  // namespace
+
+TraceFileSink::TraceFileSink(std::filesystem::path path, const TraceInfo& header, bool force,
+                             std::uint64_t begin_ns)
+    : path_(std::move(path)),
+      output_(open_writer(path_, header, force)),
+      builder_(output_, {}, 0, begin_ns, true) {}
+
+void TraceFileSink::connect(Assembler& assembler) {
+  assembler_ = &assembler;
+  if (!assembler.info().devices.empty()) output_.write_meta(assembler.info());
+  assembler.add_trace(&builder_);
+  assembler.on_info([this] { output_.write_meta(assembler_->info()); });
+}
+
+void TraceFileSink::flush_old() {
+  output_.release_old();
+  output_.flush();
+}
+
+TraceFooter TraceFileSink::finish(const recorder::Control* control) {
+  builder_.finish();
+  TraceFooter footer;
+  if (control != nullptr) {
+    footer.dropped = control->dropped.load(std::memory_order_relaxed);
+    footer.stalls = control->stalls.load(std::memory_order_relaxed);
+  }
+  if (assembler_ != nullptr) {
+    footer.dropped += assembler_->damaged_records();
+    footer.coverage = assembler_->coverage();
+    assembler_->on_info(nullptr);
+    assembler_->remove_trace(&builder_);
+  }
+  footer.racing = builder_.racing();
+  output_.finish(footer);
+  footer.entries = output_.entries_written();
+  return footer;
+}
+
+}  // namespace lockstep::record

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+#include "src/record/assembler.h"
+#include "src/record/outputs.h"
+
+namespace lockstep::record {
+
+/// A process image's trace file while it is being recorded.
+class TraceFileSink {
+ public:
+  /// \throws Error kInputOutput.
+  TraceFileSink(std::filesystem::path path, const TraceInfo& header, bool force,
+                std::uint64_t begin_ns);
+
+  /// Gives this sink what the assembler makes from now on. The assembler must outlive it.
+  void connect(Assembler& assembler);
+  /// Hands everything to the system that is complete, or has waited for a while.
+  void flush_old();
+  void flush() { output_.flush(); }
+  /// Completes the file; its counts.
+  TraceFooter finish(const recorder::Control* control);
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::optional<Error>& failure() const noexcept { return output_.failure(); }
+
+ private:
+  std::filesystem::path path_;
+  FileOutput output_;
+  TraceBuilder builder_;
+  Assembler* assembler_ = nullptr;
+};
+
+}  // namespace lockstep::record

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
+#include <lockstep/tracer.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "unit/record/fake_plugin.h"
+
+/// \file
+/// A program that records itself in various ways and ends in various ways: what the tests of
+/// LOCKSTEP_TRACE and Recording run. Usage: probe <scenario> [number].
+namespace {
+
+using lockstep::testing::FakePlugin;
+
+std::uint32_t g_count = 10;
+
+void launch_some(const FakePlugin& plugin, std::uint32_t count, const char* name) {
+  const std::uint64_t stream = plugin.stream();
+  lockstep_record record = plugin.kernel(stream, name);
+  for (std::uint32_t i = 1; i <= count; ++i) {
+    record.of.kernel.grid.x = i;
+    plugin.call(record);
+  }
+}
+
+/// Launches before main's objects exist and after they are gone.
+struct Global {
+  bool wanted = false;
+  std::uint64_t stream = 0;
+  ~Global() {
+    if (wanted) FakePlugin().launch(stream, "from a static destructor");
+  }
+};
+Global g_global;
+
+int plain() {
+  launch_some(FakePlugin(), g_count, "plain");
+  return 0;
+}
+
+int exit_from_thread() {
+  launch_some(FakePlugin(), g_count, "plain");
+  std::thread([] { std::exit(0); }).join();
+  return 1;
+}
+
+int static_objects() {
+  static lockstep::LaunchTrace never_taken;
+  const FakePlugin plugin;
+  launch_some(plugin, g_count, "plain");
+  g_global.stream = plugin.stream();
+  g_global.wanted = true;
+  return 0;
+}
+
+int quick_end(const std::function<void()>& end) {
+  launch_some(FakePlugin(), g_count, "plain");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // what is older may not be lost
+  end();
+  return 1;
+}
+
+/// Prints how many launches were enqueued, then is killed.
+int killed() {
+  const FakePlugin plugin;
+  const lockstep_record record = plugin.kernel(plugin.stream(), "plain");
+  for (std::uint32_t i = 0; i < g_count; ++i) plugin.call(record);
+  raise(SIGKILL);
+  return 1;
+}
+
+int forks(const FakePlugin* used_before) {
+  for (std::uint32_t worker = 1; worker <= 3; ++worker) {
+    const pid_t child = fork();
+    if (child == 0) {
+      launch_some(FakePlugin(), worker, "worker");
+      std::exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) return 1;
+  }
+  launch_some(used_before != nullptr ? *used_before : FakePlugin(), 4, "parent");
+  return 0;
+}
+
+int forks_before_use() { return forks(nullptr); }
+
+int forks_after_use() {
+  const FakePlugin plugin;
+  lockstep::LaunchTrace open_across_the_fork;
+  launch_some(plugin, 5, "parent");
+  return forks(&plugin);
+}
+
+/// A child must not see its parent's traces, nor the parent its child's launches.
+int fork_with_traces() {
+  const FakePlugin plugin;
+  const std::uint64_t stream = plugin.stream();
+  lockstep::LaunchTrace trace;
+  lockstep::Tracer::begin();
+  plugin.launch(stream, "parent");
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool inherited = !trace.take().empty() || !lockstep::Tracer::take().empty();
+    lockstep::LaunchTrace own;
+    plugin.launch(stream, "child");
+    const bool recorded = own.take().size() == 1;
+    _exit(!inherited && recorded ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const bool kept = trace.take().size() == 1 && lockstep::Tracer::take().size() == 1;
+  return status == 0 && kept ? 0 : 1;
+}
+
+int execs() {
+  launch_some(FakePlugin(), 2, "before exec");
+  execl("/proc/self/exe", "probe", "plain", "3", nullptr);
+  return 1;
+}
+
+int pending() {
+  const FakePlugin plugin;
+  const std::uint64_t stream = plugin.stream();
+  plugin.launch(stream, "done");
+  plugin.begin(plugin.kernel(stream, "hangs"));
+  raise(SIGKILL);
+  return 1;
+}
+
+int many_threads() {
+  const FakePlugin plugin;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] { launch_some(plugin, g_count, "threaded"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return 0;
+}
+
+int idle() { return 0; }
+
+/// A trace in memory, whatever the environment says of rings.
+int traced() {
+  lockstep::LaunchTrace trace;
+  launch_some(FakePlugin(), g_count, "plain");
+  std::printf("%zu\n", trace.take().size());
+  return 0;
+}
+
+/// Waits on a stream before anything runs there.
+int waits_first() {
+  const FakePlugin plugin;
+  const std::uint64_t first = plugin.stream();
+  const std::uint64_t second = plugin.stream();
+  plugin.launch(first, "a");
+  plugin.event_wait(second, plugin.event_record(first));
+  plugin.launch(first, "b");
+  plugin.launch(second, "c");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<int()>> scenarios = {
+      {"plain", plain},
+      {"exit_from_thread", exit_from_thread},
+      {"static_objects", static_objects},
+      {"_exit", [] { return quick_end([] { _exit(0); }); }},
+      {"abort", [] { return quick_end([] { std::abort(); }); }},
+      {"throw", [] { return quick_end([] { throw std::runtime_error("uncaught"); }); }},
+      {"kill_late", [] { return quick_end([] { raise(SIGKILL); }); }},
+      {"exit",
+       [] {
+         launch_some(FakePlugin(), g_count, "plain");
+         std::exit(0);
+         return 1;
+       }},
+      {"killed", killed},
+      {"forks_before_use", forks_before_use},
+      {"forks_after_use", forks_after_use},
+      {"fork_with_traces", fork_with_traces},
+      {"execs", execs},
+      {"pending", pending},
+      {"many_threads", many_threads},
+      {"idle", idle},
+      {"traced", traced},
+      {"waits_first", waits_first},
+  };
+  const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");
+  if (scenario == scenarios.end()) {
+    std::fprintf(stderr, "probe: no such scenario\n");
+    return 2;
+  }
+  if (argc > 2) g_count = static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  try {
+    return scenario->second();
+  } catch (const lockstep::Error& error) {
+    std::printf("error %d: %s\n", static_cast<int>(error.code()), error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
+#include <lockstep/recording.h>
+#include <lockstep/trace_file.h>
+
+#include <atomic>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <thread>
+
+#include "support/process.h"
+#include "support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct Recorded : ::testing::Test {
+  TempFolder folder;
+  std::string output = folder / "out.jsonl";
+  std::map<std::string, std::optional<std::string>> more;
+  ProcessResult result;
+
+  /// Runs the probe while draining, as `lockstep record` does.
+  std::vector<RecordedFile> record(const std::string& scenario, const std::string& count = "10") {
+    RecordingOptions options;
+    options.output = output;
+    options.command = {"probe", scenario};
+    Recording recording(options);
+    ProcessOptions process;
+    process.environment = more;
+    for (const auto& [name, value] : recording.environment()) process.environment[name] = value;
+    std::atomic<bool> ended{false};
+    std::thread program([&] {
+      result = run({LOCKSTEP_PROBE, scenario, count}, process);
+      ended.store(true);
+    });
+    while (!ended.load()) recording.poll(std::chrono::milliseconds(5));
+    program.join();
+    return recording.finish();
+  }
+};
+
+TEST_F(Recorded, OneProgramOneFile) {
+  const std::vector<RecordedFile> files = record("plain");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].path, output);
+  EXPECT_EQ(files[0].entries, 10u);
+  EXPECT_EQ(files[0].dropped, 0u);
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  ASSERT_THAT(trace.entries, SizeIs(10));
+  EXPECT_EQ(trace.entries[0].name, "plain");
+  EXPECT_EQ(trace.info.pid, files[0].pid);
+  ASSERT_THAT(trace.info.command, SizeIs(3));
+  EXPECT_EQ(trace.info.command[1], "plain");
+}
+
+TEST_F(Recorded, NothingRecordedIsAnEmptyFile) {
+  const std::vector<RecordedFile> files = record("idle");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 0u);
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  EXPECT_THAT(trace.entries, IsEmpty());
+  EXPECT_THAT(trace.info.command, ::testing::ElementsAre("probe", "idle"));
+}
+
+TEST_F(Recorded, KilledProgramsLoseNothing) {
+  for (int round = 0; round < 20; ++round) {
+    output = folder / ("out" + std::to_string(round) + ".jsonl");
+    const std::string count = std::to_string(1 + round * 997);
+    const std::vector<RecordedFile> files = record("killed", count);
+    ASSERT_EQ(result.exit_code, 128 + 9);
+    ASSERT_THAT(files, SizeIs(1));
+    ASSERT_EQ(std::to_string(files[0].entries), count) << "round " << round;
+  }
+}
+
+TEST_F(Recorded, CallsInProgressAtTheEndArePending) {
+  record("pending");
+  const Trace trace = read_trace(output);
+  ASSERT_THAT(trace.entries, SizeIs(2));
+  EXPECT_FALSE(trace.entries[0].has(EntryFlag::kPending));
+  EXPECT_TRUE(trace.entries[1].has(EntryFlag::kPending));
+}
+
+class RecordedForks : public Recorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RecordedForks, EveryProcessHasAFileOfItsOwn) {
+  const std::vector<RecordedFile> files = record(GetParam());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  ASSERT_THAT(files, SizeIs(4));
+  EXPECT_EQ(files[0].path, output);
+  std::vector<std::uint64_t> counts;
+  for (const RecordedFile& file : files) {
+    const Trace trace = read_trace(file.path);
+    EXPECT_TRUE(trace.footer.present) << file.path;
+    EXPECT_EQ(trace.entries.size(), file.entries);
+    counts.push_back(file.entries);
+    if (file.path == output) continue;
+    EXPECT_EQ(file.path.filename(), "out." + std::to_string(file.pid) + ".0.jsonl");
+  }
+  const std::uint64_t parent = std::string(GetParam()) == "forks_after_use" ? 9 : 4;
+  EXPECT_THAT(counts, ::testing::UnorderedElementsAre(1, 2, 3, parent));
+}
+INSTANTIATE_TEST_SUITE_P(Forks, RecordedForks,
+                         ::testing::Values("forks_before_use", "forks_after_use"),
+                         [](const auto& param) {
+                           return std::string(param.param) == "forks_after_use" ? "AfterUse"
+                                                                               : "BeforeUse";
+                         });
+
+TEST_F(Recorded, ExecMakesAnotherImage) {
+  const std::vector<RecordedFile> files = record("execs");
+  ASSERT_THAT(files, SizeIs(2));
+  EXPECT_EQ(files[0].entries, 2u);
+  EXPECT_EQ(files[0].image, 0u);
+  EXPECT_EQ(files[1].entries, 3u);
+  EXPECT_EQ(files[1].image, 1u);
+  EXPECT_EQ(files[1].pid, files[0].pid);
+}
+
+TEST_F(Recorded, TracesInMemoryWorkBesideIt) {
+  const std::vector<RecordedFile> files = record("traced");
+  EXPECT_EQ(result.out, "10\n");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 10u);
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = "1";
+  output = folder / "full.jsonl";
+  EXPECT_EQ(record("traced", "100000")[0].entries, 100000u);
+  EXPECT_EQ(result.out, "100000\n");
+}
+
+TEST_F(Recorded, RanksHaveNamesOfTheirOwn) {
+  more["OMPI_COMM_WORLD_RANK"] = "1";
+  more["OMPI_COMM_WORLD_SIZE"] = "2";
+  const std::vector<RecordedFile> files = record("plain");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].path, folder / "out.rank1.jsonl");
+  EXPECT_EQ(files[0].rank, 1u);
+}
+
+TEST_F(Recorded, SmallRingsLoseNothing) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = "1";
+  const std::vector<RecordedFile> files = record("many_threads", "100000");
+  EXPECT_EQ(result.exit_code, 0);
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 800000u);
+  EXPECT_EQ(files[0].dropped, 0u);
+  EXPECT_GT(files[0].stalls, 0u);
+}
+
+TEST_F(Recorded, FoldersOfRecordingsAreRemoved) {
+  fs::path shared;
+  {
+    RecordingOptions options;
+    options.output = output;
+    Recording recording(options);
+    shared = recording.environment().front().second;
+    EXPECT_TRUE(fs::is_directory(shared));
+  }
+  EXPECT_FALSE(fs::exists(shared));
+}
+
+TEST_F(Recorded, OutputsAreCheckedAtTheStart) {
+  write_file(output, "precious");
+  const auto code_of = [](const RecordingOptions& options) {
+    try {
+      Recording recording(options);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::kOk;
+  };
+  RecordingOptions options;
+  options.output = output;
+  EXPECT_EQ(code_of(options), ErrorCode::kInputOutput);
+  options.force = true;
+  EXPECT_EQ(code_of(options), ErrorCode::kOk);
+  options.output = folder / "missing" + "/out.jsonl";
+  EXPECT_EQ(code_of(options), ErrorCode::kInvalidArgument);
+  options.output = "";
+  EXPECT_EQ(code_of(options), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

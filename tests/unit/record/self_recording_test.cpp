@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
+#include <lockstep/trace_file.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/process.h"
+#include "support/temp_folder.h"
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+struct SelfRecorded : ::testing::Test {
+  TempFolder folder;
+  std::string output = folder / "out.jsonl";
+  std::map<std::string, std::optional<std::string>> more;
+
+  ProcessResult probe(const std::string& scenario, const std::string& count = "10") const {
+    ProcessOptions options;
+    options.environment = more;
+    options.environment.emplace("LOCKSTEP_TRACE", output);
+    return run({LOCKSTEP_PROBE, scenario, count}, options);
+  }
+  std::vector<fs::path> files() const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder.path())) found.push_back(entry.path());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+class CompleteEnd : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(CompleteEnd, LeavesACompleteTrace) {
+  const ProcessResult result = probe(GetParam());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  EXPECT_EQ(trace.footer.entries, 10u);
+  ASSERT_THAT(trace.entries, SizeIs(10));
+  EXPECT_EQ(trace.entries[9].grid_x, 10u);
+  EXPECT_GT(trace.info.pid, 0);
+  ASSERT_THAT(trace.info.command, SizeIs(3));
+  EXPECT_EQ(trace.info.command[1], GetParam());
+}
+INSTANTIATE_TEST_SUITE_P(Ends, CompleteEnd, ::testing::Values("plain", "exit", "exit_from_thread"),
+                         [](const auto& param) {
+                           const std::string text = param.param;
+                           return text == "plain" ? "Return" : text == "exit" ? "Exit" : "Thread";
+                         });
+
+class AbruptEnd : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(AbruptEnd, LeavesAReadableTrace) {
+  probe(GetParam());
+  const Trace trace = read_trace(output);
+  EXPECT_FALSE(trace.footer.present);
+  EXPECT_THAT(trace.entries, SizeIs(10));
+}
+INSTANTIATE_TEST_SUITE_P(Ends, AbruptEnd, ::testing::Values("_exit", "abort", "throw", "kill_late"),
+                         [](const auto& param) {
+                           const std::string text = param.param;
+                           return text == "_exit"   ? "QuickExit"
+                                  : text == "abort" ? "Abort"
+                                  : text == "throw" ? "Exception"
+                                                    : "Kill";
+                         });
+
+TEST_F(SelfRecorded, PLUG05StaticObjectsRecordToTheEnd) {
+  const ProcessResult result = probe("static_objects");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  ASSERT_THAT(trace.entries, SizeIs(11));
+  EXPECT_EQ(trace.entries.back().name, "from a static destructor");
+}
+
+TEST_F(SelfRecorded, CompressesByName) {
+  output += ".zst";
+  EXPECT_EQ(probe("plain").exit_code, 0);
+  EXPECT_THAT(read_file(output).substr(0, 4), ::testing::Eq("\x28\xb5\x2f\xfd"));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(10));
+}
+
+class Forking : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Forking, TRC15EveryProcessHasAFileOfItsOwn) {
+  const ProcessResult result = probe(GetParam());
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const std::vector<fs::path> found = files();
+  ASSERT_THAT(found, SizeIs(4));
+  std::vector<std::size_t> workers;
+  for (const fs::path& file : found) {
+    const Trace trace = read_trace(file);
+    EXPECT_TRUE(trace.footer.present) << file;
+    for (const LaunchTraceEntry& entry : trace.entries) {
+      EXPECT_EQ(entry.name, file == output ? "parent" : "worker") << file;
+    }
+    if (file == output) continue;
+    EXPECT_EQ(file.filename(), "out." + std::to_string(trace.info.pid) + ".0.jsonl");
+    workers.push_back(trace.entries.size());
+  }
+  EXPECT_THAT(workers, ::testing::UnorderedElementsAre(1, 2, 3));
+}
+INSTANTIATE_TEST_SUITE_P(Forks, Forking, ::testing::Values("forks_after_use"),
+                         [](const auto&) { return "AfterUse"; });
+
+TEST_F(SelfRecorded, TheFirstProcessThatRecordsTakesTheName) {
+  // The children use the recorder first: each finds the name free or taken by a complete trace.
+  const ProcessResult result = probe("forks_before_use");
+  EXPECT_EQ(result.exit_code, 1) << "the second worker may not replace the first one's trace";
+  EXPECT_THAT(result.err, HasSubstr("out.jsonl"));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(1));
+}
+
+TEST_F(SelfRecorded, ChildrenAndTracesInMemoryDoNotMix) {
+  EXPECT_EQ(probe("fork_with_traces").exit_code, 0);
+}
+
+TEST_F(SelfRecorded, ExecMakesAnotherFile) {
+  EXPECT_EQ(probe("execs").exit_code, 0);
+  const std::vector<fs::path> found = files();
+  ASSERT_THAT(found, SizeIs(2));
+  const fs::path& after = found[0] == output ? found[1] : found[0];
+  EXPECT_THAT(read_trace(after).entries, SizeIs(3));
+  EXPECT_TRUE(read_trace(after).footer.present);
+  EXPECT_FALSE(read_trace(output).footer.present);
+}
+
+TEST_F(SelfRecorded, RanksHaveNamesOfTheirOwn) {
+  more["RANK"] = "3";
+  more["WORLD_SIZE"] = "8";
+  EXPECT_EQ(probe("plain").exit_code, 0);
+  EXPECT_THAT(read_trace(folder / "out.rank3.jsonl").entries, SizeIs(10));
+  more["WORLD_SIZE"] = "1";
+  EXPECT_EQ(probe("plain").exit_code, 0);
+  EXPECT_THAT(read_trace(output).entries, SizeIs(10));
+}
+
+TEST_F(SelfRecorded, ExistingTracesAreReplacedOnRequestOnly) {
+  write_file(output, "precious");
+  const ProcessResult refused = probe("plain");
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.out, HasSubstr("error 17"));
+  EXPECT_THAT(refused.err, HasSubstr(output));
+  EXPECT_EQ(read_file(output), "precious");
+  more["LOCKSTEP_TRACE_FORCE"] = "1";
+  EXPECT_EQ(probe("plain").exit_code, 0);
+  EXPECT_THAT(read_trace(output).entries, SizeIs(10));
+  more["LOCKSTEP_TRACE_FORCE"] = "maybe";
+  EXPECT_THAT(probe("plain").out, HasSubstr("error 1: LOCKSTEP_TRACE_FORCE is 'maybe'"));
+}
+
+TEST_F(SelfRecorded, ProgramsThatRecordNothingHaveAnEmptyTrace) {
+  EXPECT_EQ(probe("plain", "0").exit_code, 0);
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  EXPECT_THAT(trace.entries, IsEmpty());
+}
+
+TEST_F(SelfRecorded, WaitsStandWithTheStreamTheyBelongTo) {
+  EXPECT_EQ(probe("waits_first").exit_code, 0);
+  const Trace trace = read_trace(output);
+  ASSERT_THAT(trace.entries, SizeIs(5));
+  std::vector<std::pair<std::string, std::uint32_t>> order;
+  for (const LaunchTraceEntry& entry : trace.entries) {
+    order.emplace_back(entry.name, entry.stream_index);
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre(
+                         std::pair("a", 0u), std::pair("fakeEventRecord", 0u), std::pair("b", 0u),
+                         std::pair("fakeStreamWaitEvent", 1u), std::pair("c", 1u)));
+}
+
+class BufferSize : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(BufferSize, BIG03LargeOnesRecord) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = GetParam();
+  EXPECT_EQ(probe("traced").out, "10\n");
+  EXPECT_THAT(read_trace(output).entries, SizeIs(10));
+}
+INSTANTIATE_TEST_SUITE_P(Megabytes, BufferSize, ::testing::Values("1", "2047", "2048", "4096"));
+
+class BadBufferSize : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(BadBufferSize, BIG03IsAConfigurationError) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = GetParam();
+  const ProcessResult result = probe("traced");
+  EXPECT_EQ(result.exit_code, 3);
+  const std::string said = std::string("LOCKSTEP_TRACE_BUFFER_MB is '") + GetParam() + "'";
+  EXPECT_THAT(result.out, HasSubstr("error 1: " + said));
+  EXPECT_THAT(result.err, HasSubstr(said));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_FALSE(fs::exists(output));
+}
+INSTANTIATE_TEST_SUITE_P(Values, BadBufferSize,
+                         ::testing::Values("0", "-1", "abc", "", "1.5", "99999999999999999999"));
+
+TEST_F(SelfRecorded, FullRingsMakeLaunchersWaitAndAreCounted) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = "1";
+  EXPECT_EQ(probe("many_threads", "100000").exit_code, 0);
+  TraceReader reader(output);
+  std::uint64_t entries = 0;
+  std::optional<TraceFooter> footer;
+  while (auto item = reader.next()) {
+    if (std::holds_alternative<LaunchTraceEntry>(*item)) ++entries;
+    if (const auto* found = std::get_if<TraceFooter>(&*item)) footer = *found;
+  }
+  EXPECT_EQ(entries, 800000u);
+  ASSERT_TRUE(footer.has_value());
+  EXPECT_GT(footer->stalls, 0u);
+  EXPECT_EQ(footer->dropped, 0u);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
