@@ -6,7 +6,7 @@
 namespace lockstep::testing {
 namespace {
 
-const std::vector<std::string> kVerbs = {"show", "diff", "verify"};
+const std::vector<std::string> kVerbs = {"devices", "show", "diff", "verify"};
 
 TEST(CliUsage, HelpOfEveryVerbIsOnStandardOutput) {
   const ProcessResult all = lockstep_cli({"--help"});
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{{"show", "a", "--stream", "one"}, "'one' is not one"},
                       Mistake{{"show", "a", "--name", "("}, "is not a regular expression"},
                       Mistake{{"show", "a", "--json", "--jsonl"}, "exclude each other"},
-                      Mistake{{"--color", "red", "show"}, "red"},
+                      Mistake{{"--color", "red", "devices"}, "red"},
                       Mistake{{"verify", "a", "--level", "L4"}, "L4"}));
 
 }  // namespace

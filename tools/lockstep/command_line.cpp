@@ -26,6 +26,7 @@ class Parser {
     app_.require_subcommand(0, 1);
     app_.add_flag("--version", version_, "Print the version and end");
     add_common(app_);
+    declare_devices();
     declare_show();
     declare_diff();
     declare_verify();
@@ -76,6 +77,13 @@ class Parser {
     app.add_option("--kinds", selection.kinds,
                    "Only these kinds, comma-separated, or all (else kernel,memcpy,memset)")
         ->type_name("LIST");
+  }
+
+  void declare_devices() {
+    CLI::App* app =
+        add_verb("devices", "Backends, their devices, and why one is not usable", devices_);
+    app->add_option("backend", devices_.backend, "Only this one; exit code 4 when it is not ready");
+    app->add_flag("-v,--verbose", devices_.verbose, "Paths, versions, identities, what was tried");
   }
 
   void declare_show() {
@@ -169,6 +177,7 @@ class Parser {
   std::string color_text_ = "auto";
   bool version_ = false;
   std::vector<std::pair<CLI::App*, std::function<decltype(Invocation::verb)()>>> verbs_;
+  DevicesOptions devices_;
   ShowOptions show_;
   DiffCommandOptions diff_;
   VerifyCommandOptions verify_;

@@ -25,6 +25,11 @@ struct SelectionOptions {
   std::string kinds;  ///< comma-separated, or "all"; "" = the core kinds
 };
 
+struct DevicesOptions {
+  bool verbose = false;
+  std::string backend;  ///< "" = all
+};
+
 struct ShowOptions {
   std::string file;
   SelectionOptions selection;
@@ -59,7 +64,8 @@ struct HelpOptions {
 
 struct Invocation {
   CommonOptions common;
-  std::variant<HelpOptions, VersionOptions, ShowOptions, DiffCommandOptions, VerifyCommandOptions>
+  std::variant<HelpOptions, VersionOptions, DevicesOptions, ShowOptions, DiffCommandOptions,
+               VerifyCommandOptions>
       verb;
 };
 
@@ -69,6 +75,7 @@ Invocation parse_command_line(int argc, const char* const* argv);
 /// Each returns the exit code, prints data on `console`, and throws lockstep::Error or Failure.
 int run_verb(Console& console, const CommonOptions& common, const HelpOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const VersionOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const DevicesOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const ShowOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const VerifyCommandOptions& options);
