@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <xxhash.h>
@@ -20,11 +21,8 @@ class HashBytes {
  public:
   template <typename Integer>
   void put(Integer value) {
-    std::array<char, sizeof(Integer)> bytes;
-    for (std::size_t i = 0; i < sizeof(Integer); ++i) {
-      bytes[i] = static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i));
-    }
-    append(bytes.data(), bytes.size());
+    static_assert(std::endian::native == std::endian::little, "the hash is over little endian");
+    append(&value, sizeof(value));
   }
 
   void put_text(std::string_view text) {

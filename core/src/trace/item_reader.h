@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "src/trace/line_cache.h"
 #include "src/trace/line_source.h"
 #include "src/trace/trace_decode.h"
 
@@ -38,6 +39,7 @@ class ItemReader {
   std::filesystem::path path_;
   LineSource source_;
   LineDecoder decoder_;
+  LineCache cache_;
   DecodedLine item_;
   LineKind kind_ = LineKind::kHeader;
   std::uint64_t entries_ = 0;

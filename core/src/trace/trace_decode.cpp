@@ -4,6 +4,7 @@
 #include <lockstep/error.h>
 
 #include <fmt/format.h>
+#include <memory>
 
 #include "src/trace/entry_rules.h"
 #include "src/trace/graph_order.h"
@@ -51,7 +52,9 @@ MemcpyKind get_direction(const element& value) {
 void clear_entry(LaunchTraceEntry& entry) {
   std::string name = std::move(entry.name);
   name.clear();
-  entry = LaunchTraceEntry{};
+  // In place: assigning a fresh entry would move every member once more.
+  std::destroy_at(&entry);
+  std::construct_at(&entry);
   entry.name = std::move(name);
 }
 

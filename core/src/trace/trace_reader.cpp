@@ -93,12 +93,19 @@ bool ItemReader::next() {
     truncated_ = true;
     return false;
   }
+  if (const LaunchTraceEntry* known = cache_.find(line_text)) {
+    kind_ = LineKind::kEntry;
+    item_.entry = *known;
+    ++entries_;
+    return true;
+  }
   try {
     kind_ = decoder_.decode(line_text, item_);
   } catch (const DecodeError& error) {
     fail(ErrorCode::kInvalidFile, error.what(), line());
   }
   check_order();
+  if (kind_ == LineKind::kEntry) cache_.remember(line_text, item_.entry);
   return true;
 }
 
