@@ -171,17 +171,22 @@ void BlockRunner::stop(RunCode code, std::string message) {
   status_.message = std::move(message);
 }
 
+void BlockRunner::record_failure(const lockstep_hostjit::Failure& failure) {
+  const std::string where =
+      "block: " + triple(failure.block) + ", thread: " + triple(failure.thread);
+  if (failure.kind == lockstep_hostjit::kFailureAssert) {
+    stop(RunCode::kAssert, std::string(failure.file) + ":" + std::to_string(failure.line) + ": " +
+                               failure.function + ": " + where + " Assertion `" +
+                               failure.expression + "` failed.");
+  } else {
+    stop(RunCode::kTrap, "__trap() in " + where);
+  }
+}
+
+// Holds no object with a destructor: it is left by a jump.
 void BlockRunner::fail(void* self, const lockstep_hostjit::Failure* failure) {
   auto& runner = *static_cast<BlockRunner*>(self);
-  const std::string where =
-      "block: " + triple(failure->block) + ", thread: " + triple(failure->thread);
-  if (failure->kind == lockstep_hostjit::kFailureAssert) {
-    runner.stop(RunCode::kAssert, std::string(failure->file) + ":" + std::to_string(failure->line) +
-                                      ": " + failure->function + ": " + where + " Assertion `" +
-                                      failure->expression + "` failed.");
-  } else {
-    runner.stop(RunCode::kTrap, "__trap() in " + where);
-  }
+  runner.record_failure(*failure);
   if (runner.uses_fibers_ && runner.running_ != &runner.thread_fiber_) {
     Fiber& from = *runner.running_;
     runner.running_ = &runner.thread_fiber_;

@@ -45,6 +45,7 @@ class BlockRunner {
   Fiber& fiber_for_new_thread();
   Fiber& open_barrier();
   void switch_away();
+  __attribute__((noinline)) void record_failure(const lockstep_hostjit::Failure& failure);
   void stop(RunCode code, std::string message);
   void forget_fibers();
 

@@ -203,5 +203,22 @@ __global__ void whole(double* out) {
   EXPECT_THAT(doubles, ElementsAre(2.5, 2.5, 2.5, 2.5));
 }
 
+TEST(HostjitBarriersDeathTest, AnOverflowOfAFiberEndsTheProcess) {
+  const auto module = build(R"(
+__device__ __noinline__ int deep(volatile int* p, int n) {
+  volatile char frame[4096];
+  frame[n % 4096] = n;
+  return n == 0 ? p[0] : deep(p, n - 1) + frame[n % 4096];
+}
+__global__ void overflow(int* p) {
+  __syncthreads();
+  if (threadIdx.x == 1) p[1] = deep(p, 200);
+}
+)",
+                            {"overflow"});
+  int values[2] = {};
+  EXPECT_DEATH(run(&module->kernels()[0], {}, {2, 1, 1}, 0, &values[0]), "");
+}
+
 }  // namespace
 }  // namespace lockstep::hostjit::testing
