@@ -89,16 +89,20 @@ EditPath::Split EditPath::farthest(const Box& box, std::int64_t edits) const {
   std::int64_t progress = 0;
   for (std::int64_t i = -edits; i <= edits; i += 2) {
     const std::int64_t front = forward_[static_cast<std::size_t>(origin_ + i)];
-    const std::int64_t front_y = front - (box.x0 - box.y0 + i);
-    if (front != kUnreached && front - box.x0 + front_y - box.y0 > progress) {
-      progress = front - box.x0 + front_y - box.y0;
-      best = Split{front, front_y, edits, false, true};
+    if (front != kUnreached) {
+      const std::int64_t y = front - (box.x0 - box.y0 + i);
+      if (front - box.x0 + y - box.y0 > progress) {
+        progress = front - box.x0 + y - box.y0;
+        best = Split{front, y, edits, false, true};
+      }
     }
     const std::int64_t back = backward_[static_cast<std::size_t>(origin_ + i)];
-    const std::int64_t back_y = back - (box.x1 - box.y1 + i);
-    if (back != kUnreached && box.x1 - back + box.y1 - back_y > progress) {
-      progress = box.x1 - back + box.y1 - back_y;
-      best = Split{back, back_y, edits, false, false};
+    if (back != kUnreached) {
+      const std::int64_t y = back - (box.x1 - box.y1 + i);
+      if (box.x1 - back + box.y1 - y > progress) {
+        progress = box.x1 - back + box.y1 - y;
+        best = Split{back, y, edits, false, false};
+      }
     }
   }
   return best;
