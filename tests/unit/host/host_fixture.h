@@ -140,11 +140,54 @@ class HostTest : public ::testing::Test {
   Result launch_graph(const Exec& exec, const Stream& stream) {
     return call(b.graph_exec_launch, exec.get(), stream.get());
   }
+  // What lies at device memory now.
+  template <typename T>
+  std::vector<T> read(const Stream& s, const T* p, std::size_t count) {
+    std::vector<T> values(count);
+    EXPECT_TRUE(succeeded(copy(s, values.data(), p, count * sizeof(T))));
+    EXPECT_TRUE(succeeded(synchronize(s)));
+    return values;
+  }
+  Result set_2d(const Stream& s, void* to, std::uint32_t value, std::uint32_t size,
+                std::array<std::uint64_t, 3> extent, std::uint64_t pitch, std::uint64_t slice) {
+    lockstep_set_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.destination = to;
+    desc.width = extent[0];
+    desc.height = extent[1];
+    desc.depth = extent[2];
+    desc.pitch = pitch;
+    desc.slice_pitch = slice;
+    desc.value = value;
+    desc.value_size = size;
+    return call(b.set, s.get(), &desc);
+  }
+  lockstep_copy_desc copy_desc(void* to, const void* from, std::uint64_t width,
+                               std::uint64_t height = 1, std::uint64_t depth = 1) {
+    lockstep_copy_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.source = from;
+    desc.destination = to;
+    desc.width = width;
+    desc.height = height;
+    desc.depth = depth;
+    desc.source_device = desc.destination_device = -1;
+    return desc;
+  }
+  lockstep_pointer_info info_of(const void* pointer) {
+    lockstep_pointer_info info{};
+    info.struct_size = sizeof(info);
+    EXPECT_TRUE(succeeded(call(b.pointer_info, device, pointer, &info)));
+    return info;
+  }
   // A kernel launch on the stream works and is executed.
   ::testing::AssertionResult usable(const Stream& stream);
 
  private:
   std::vector<void*> allocations_;
 };
+
+// Cases of the project's case list, by their number.
+class Cases : public HostTest {};
 
 }  // namespace lockstep::host_test
