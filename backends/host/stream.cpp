@@ -52,6 +52,7 @@ void Stream::push(Operation operation) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(operation));
+    ++unfinished_;
     if (state_ != State::kIdle) return;
     state_ = State::kScheduled;
   }
@@ -103,9 +104,14 @@ bool Stream::run_at_once(const Work& work) {
       state_ = State::kIdle;
       return true;
     }
+    ++unfinished_;
   }
   if (FailurePtr failure = work.run()) fail(std::move(failure));
-  drain(/*lent=*/true);
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  drain(Thread::kLent, nullptr);
   return true;
 }
 
@@ -119,12 +125,13 @@ FencePtr Stream::tail() {
   }
   auto fence = std::make_shared<Fence>();
   queue_.emplace_back(Operation::Kind::kSignal, fence);
+  ++unfinished_;
   return fence;
 }
 
 bool Stream::pending() {
   const std::lock_guard lock(mutex_);
-  return !queue_.empty() || state_ != State::kIdle;
+  return unfinished_ > 0;
 }
 
 FailurePtr Stream::failure() {
@@ -150,7 +157,7 @@ void Stream::synchronize() {
         lent = true;
       }
     }
-    if (lent) drain(/*lent=*/true);
+    if (lent) drain(Thread::kLent, fence.get());
     fence->wait();
   }
   if (const FailurePtr f = failure()) throw Error(f->native, f->message);
@@ -162,18 +169,19 @@ void Stream::run() noexcept {
     if (state_ != State::kScheduled) return;  // somebody lent a thread meanwhile
     state_ = State::kRunning;
   }
-  drain(/*lent=*/false);
+  drain(Thread::kExecutor, nullptr);
 }
 
-void Stream::drain(bool lent) noexcept {
+void Stream::drain(Thread thread, const Fence* until) noexcept {
   // Nobody else may drop the last reference while we are inside.
   const StreamPtr self = shared_from_this();
   std::unique_lock lock(mutex_);
   while (!queue_.empty()) {
     Operation& operation = queue_.front();  // stays in place: a deque grows at the other end
     const bool skip = failure_ != nullptr;
-    if (lent && ((operation.work != nullptr && !operation.work->any_thread()) ||
-                 (operation.graph != nullptr && !operation.graph->any_thread()))) {
+    const bool ours_only = (operation.work != nullptr && !operation.work->any_thread()) ||
+                           (operation.graph != nullptr && !operation.graph->any_thread());
+    if (thread == Thread::kLent && (ours_only || until == nullptr || until->reached())) {
       state_ = State::kScheduled;
       lock.unlock();
       Executor::instance().submit(self);
@@ -182,6 +190,7 @@ void Stream::drain(bool lent) noexcept {
     lock.unlock();
     if (!execute(operation, skip)) return;
     lock.lock();
+    if (operation.kind != Operation::Kind::kSignal) --unfinished_;
     std::optional<Operation> finished = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
@@ -204,7 +213,11 @@ bool Stream::execute(Operation& operation, bool skip) noexcept {
     case Operation::Kind::kGraph:
       operation.graph->start(skip);
       return true;
-    case Operation::Kind::kSignal:
+    case Operation::Kind::kSignal: {
+      // Who has waited for it and then queries finds everything done.
+      const std::lock_guard lock(mutex_);
+      --unfinished_;
+    }
       operation.fence->reach(failure());
       return true;
     case Operation::Kind::kWait:

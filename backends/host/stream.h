@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -67,8 +68,11 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
 
   void order();
   void push(Operation operation);
-  // In state kRunning. Returns when the queue is empty, suspended, or handed to the executor.
-  void drain(bool lent) noexcept;
+  // In state kRunning. Returns when nothing is left, it suspends, or it has handed what is left to
+  // the executor. A lent thread must not get caught in more than its caller waits for: it hands
+  // over once `until` is reached (null: at once), and what has to run on a thread of ours.
+  enum class Thread { kExecutor, kLent };
+  void drain(Thread thread, const Fence* until) noexcept;
   bool execute(Operation& operation, bool skip) noexcept;  // false: suspended
   void fail(FailurePtr failure);
 
@@ -77,6 +81,7 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
   std::mutex mutex_;
   State state_ = State::kIdle;
   std::deque<Operation> queue_;  // the front stays until it is done
+  std::size_t unfinished_ = 0;   // what a query counts; a signal is finished before it is seen
   FailurePtr failure_;
 };
 using StreamPtr = std::shared_ptr<Stream>;
