@@ -46,7 +46,8 @@ class CudaDriver final : public gpu::Driver {
                         lockstep_error* error) override;
   bool compiler_available() override;
   gpu::Result module_load(const void* image, std::string* log, gpu::Handle* module) override;
-  bool image_acceptable(const void* image, std::uint64_t bytes, std::string* why) override;
+  bool image_acceptable(int ordinal, const void* image, std::uint64_t bytes,
+                        std::string* why) override;
   gpu::Result module_unload(gpu::Handle module) override;
   gpu::Result module_function(gpu::Handle module, const char* name, gpu::Handle* function) override;
   gpu::Result module_global(gpu::Handle module, const char* name, void** address,

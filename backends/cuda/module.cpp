@@ -22,7 +22,7 @@ bool read_at(const void* image, std::uint64_t bytes, std::uint64_t offset, T* va
 
 }  // namespace
 
-bool CudaDriver::image_acceptable(const void* image, std::uint64_t bytes, std::string* why) {
+bool CudaDriver::image_acceptable(int, const void* image, std::uint64_t bytes, std::string* why) {
   // The driver is given no length: what is cut short would be read past its end.
   std::uint32_t magic = 0;
   if (!read_at(image, bytes, 0, &magic)) {

@@ -213,6 +213,11 @@ lockstep_code capture_begin(lockstep_stream* stream, std::uint32_t mode, lockste
         error, LOCKSTEP_E_INVALID_ARGUMENT, "capture_begin",
         "mode has to be global (0), thread-local (1) or relaxed (2), not " + std::to_string(mode));
   }
+  if (!driver().traits().captures) {
+    return fail(error, LOCKSTEP_E_NOT_SUPPORTED, driver().call_name(Call::kBeginCapture),
+                "this driver release does not capture kernel launches: build the graph by hand, or "
+                "use a newer release");
+  }
   ContextScope scope(stream->context);
   const Result result = driver().begin_capture(native_of(stream), mode);
   if (result != kSuccess) {

@@ -115,6 +115,8 @@ struct Traits {
   bool copy_getter_trusted = true;
   // False: after a failed end of capture the stream is replaced by a new one.
   bool streams_survive_failed_capture = true;
+  // False: launches into a capture would run at once; capturing is refused.
+  bool captures = true;
   // True: launches are checked before the call, since the driver truncates or crashes.
   bool check_launches_first = false;
   // True: one peer call a copy is illegal while capturing and the unified call is used there.
@@ -166,8 +168,9 @@ class Driver {
   virtual bool compiler_available() = 0;
   // `log` receives what the loader says of a bad image.
   virtual Result module_load(const void* image, std::string* log, Handle* module) = 0;
-  // Rejects images that the driver would crash on; true when the image may be loaded.
-  virtual bool image_acceptable(const void*, std::uint64_t, std::string*) { return true; }
+  // Rejects images that the driver would crash on, or that are for another architecture where it
+  // does not notice; true when the image may be loaded.
+  virtual bool image_acceptable(int, const void*, std::uint64_t, std::string*) { return true; }
   virtual Result module_unload(Handle module) = 0;
   virtual Result module_function(Handle module, const char* name, Handle* function) = 0;
   virtual Result module_global(Handle module, const char* name, void** address,

@@ -48,7 +48,7 @@ void unload_dead_modules() {
 lockstep_code load_image(lockstep_device* device, const void* image, std::uint64_t bytes,
                          lockstep_module* module, lockstep_error* error) {
   std::string log;
-  if (!driver().image_acceptable(image, bytes, &log)) {
+  if (!driver().image_acceptable(device->ordinal, image, bytes, &log)) {
     return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, driver().call_name(Call::kModuleLoad), log);
   }
   ContextScope scope(device->context);

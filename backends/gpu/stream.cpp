@@ -11,11 +11,17 @@
 namespace lockstep::gpu {
 namespace {
 
-// Streams that were met, so that two handles of one native stream have one identity. The key is
-// the driver's own unique number where it has one, else the handle (forgotten with our stream).
+// Native streams that were met, so that two handles of one have one identity. A handle may be given
+// again to another stream: the driver's own unique number, where it has one, tells them apart.
+struct Met {
+  std::uint64_t identity = 0;
+  std::uint64_t unique = 0;
+  bool unique_known = false;
+  bool non_blocking = true;
+};
 struct Registry {
   std::mutex mutex;
-  std::map<std::pair<bool, std::uint64_t>, std::uint64_t> identities;
+  std::map<Handle, Met> streams;
   std::map<Context, std::uint64_t> contexts;  // foreign ones, numbered from 1
 };
 Registry& registry() {
@@ -23,38 +29,53 @@ Registry& registry() {
   return *instance;
 }
 
-std::pair<bool, std::uint64_t> key_of(Handle native) {
-  std::uint64_t unique = 0;
-  if (driver().stream_unique_id(native, &unique)) return {true, unique};
-  return {false, reinterpret_cast<std::uintptr_t>(native)};
+bool is_capturing(Handle native) {
+  CaptureInfo info;
+  return driver().capture_info(native, &info) == kSuccess &&
+         info.status != LOCKSTEP_CAPTURE_NOT_CAPTURING;
 }
 
-// Identity of a native stream, reported to the host when it is new.
-std::uint64_t meet(const lockstep_device* device, Handle native, Context context, bool blocking) {
-  const auto key = key_of(native);
+// Identity of a native stream, reported to the host when it is new. A stream that captures is not
+// asked for its number and its flags, since asking invalidates the capture (measured on CUDA): it
+// is taken for the one that was met at this handle, and a new one for non-blocking, which a stream
+// that captures has to be wherever the legacy stream is used.
+Met meet(const lockstep_device* device, Handle native, Context context) {
+  Met seen;
+  if (!is_capturing(native)) {
+    seen.unique_known = driver().stream_unique_id(native, &seen.unique);
+    // A driver that cannot tell leaves the assumption standing.
+    if (driver().stream_is_non_blocking(native, &seen.non_blocking) != kSuccess) {
+      seen.non_blocking = true;
+    }
+  }
   Registry& all = registry();
-  std::uint64_t identity = 0;
   std::uint64_t context_number = 0;
   {
     std::lock_guard lock(all.mutex);
-    std::uint64_t& known = all.identities[key];
-    if (known != 0) return known;
-    known = identity = recorder().next_id();
+    Met& known = all.streams[native];
+    const bool other = known.unique_known && seen.unique_known && known.unique != seen.unique;
+    if (known.identity != 0 && !other) {
+      if (seen.unique_known) known.unique = seen.unique;
+      known.unique_known = known.unique_known || seen.unique_known;
+      return known;
+    }
+    seen.identity = recorder().next_id();
+    known = seen;
     if (context != device->context) {
       std::uint64_t& number = all.contexts[context];
       if (number == 0) number = all.contexts.size();
       context_number = number;
     }
   }
-  recorder().define_stream(identity, device->ordinal, context_number, blocking ? 1 : 0);
-  return identity;
+  recorder().define_stream(seen.identity, device->ordinal, context_number,
+                           seen.non_blocking ? 0 : 1);
+  return seen;
 }
 
 void forget(Handle native) {
-  const auto key = key_of(native);
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
-  all.identities.erase(key);
+  all.streams.erase(native);
 }
 
 constexpr std::size_t kTrackedDevices = 64;
@@ -104,7 +125,7 @@ lockstep_code stream_create(lockstep_device* device, const lockstep_stream_desc*
   made->context = device->context;
   made->non_blocking = non_blocking;
   made->priority = desc->priority;
-  made->identity = meet(device, native, device->context, !non_blocking);
+  made->identity = meet(device, native, device->context).identity;
   *stream = made;
   return LOCKSTEP_OK;
 }
@@ -148,16 +169,14 @@ lockstep_code stream_from_native(lockstep_device* device, void* native, lockstep
   Context context = nullptr;
   const Result found = driver().stream_context(native, &context);
   if (found != kSuccess) return fail_native(error, Call::kStreamContext, found);
-  bool non_blocking = false;
-  const Result asked = driver().stream_is_non_blocking(native, &non_blocking);
-  if (asked != kSuccess) return fail_native(error, Call::kStreamContext, asked);
   auto* made = new lockstep_stream;
   made->device = device;
   made->native = native;
   made->context = context;
   made->origin = lockstep_stream::Origin::kBorrowed;
-  made->non_blocking = non_blocking;
-  made->identity = meet(device, native, context, !non_blocking);
+  const Met met = meet(device, native, context);
+  made->non_blocking = met.non_blocking;
+  made->identity = met.identity;
   *stream = made;
   return LOCKSTEP_OK;
 }
@@ -184,10 +203,12 @@ void replace_native_stream(lockstep_stream* stream) {
   const Handle old = stream->native.exchange(fresh);
   forget(old);
   {
-    const auto key = key_of(fresh);
+    Met same;  // for the user it is the same stream
+    same.identity = stream->identity;
+    same.unique_known = driver().stream_unique_id(fresh, &same.unique);
     Registry& all = registry();
     std::lock_guard lock(all.mutex);
-    all.identities[key] = stream->identity;  // for the user it is the same stream
+    all.streams[fresh] = same;
   }
   driver().stream_destroy(old);
 }
