@@ -61,3 +61,9 @@ function(lockstep_add_program name)
     install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT ${arg_COMPONENT})
   endif()
 endfunction()
+
+# lockstep_compile_quickly(<target>): for test code, which is compiled once and run for a moment.
+# What it tests keeps the build type's own flags. Halves the time of a lane.
+function(lockstep_compile_quickly target)
+  target_compile_options(${target} PRIVATE -O0 -g1)
+endfunction()
