@@ -66,8 +66,8 @@ std::uint32_t intern(const char* text, std::size_t length) {
   lock_texts();
   bool added = false;
   const std::uint32_t id = add_text(text, length, &added);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (added && __atomic_load_n(&g_control, __ATOMIC_ACQUIRE) != nullptr) {
+  // Pairs with make_control(): either this sees the block, or the block's first ring gets the text.
+  if (added && __atomic_load_n(&g_control, __ATOMIC_SEQ_CST) != nullptr) {
     Ring* ring = my_ring();
     if (ring != nullptr) publish_pieces(ring, RecordType::kText, id, text, length);
   }

@@ -130,7 +130,6 @@ bool make_control() noexcept {
   }
   // Pairs with intern(): either it sees the block and publishes its text, or publish_process does.
   __atomic_store_n(&g_control, control, __ATOMIC_SEQ_CST);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   return true;
 }
 

@@ -82,7 +82,7 @@ std::uint32_t add_text(const char* text, std::size_t length, bool* added) noexce
   copy[length] = '\0';
   page[count % kPage] = Text{copy, length, hash};
   g_slots[slot] = count + 1;
-  g_count.store(count + 1, std::memory_order_release);
+  g_count.store(count + 1, std::memory_order_seq_cst);
   *added = true;
   return count + 1;
 }
@@ -95,7 +95,7 @@ bool find_text(std::uint32_t id, const char** text, std::size_t* length) noexcep
   return true;
 }
 
-std::uint32_t text_count() noexcept { return g_count.load(std::memory_order_acquire); }
+std::uint32_t text_count() noexcept { return g_count.load(std::memory_order_seq_cst); }
 
 void lock_texts() noexcept { pthread_mutex_lock(&g_lock); }
 void unlock_texts() noexcept { pthread_mutex_unlock(&g_lock); }

@@ -116,9 +116,9 @@ LocalRecorder& LocalRecorder::get() {
   }
 }
 
-LocalRecorder::Segment* LocalRecorder::segment(bool create) {
+LocalRecorder::Segment* LocalRecorder::segment() {
   if (segment_) return segment_.get();
-  recorder::Control* control = api_.control(create);
+  recorder::Control* control = api_.control(false);
   if (control == nullptr) return nullptr;
   segment_ = std::make_unique<Segment>(
       api_, *control, generation_.load(std::memory_order_relaxed) == 1 ? first_ : 0);
@@ -127,7 +127,7 @@ LocalRecorder::Segment* LocalRecorder::segment(bool create) {
 }
 
 void LocalRecorder::drain() {
-  Segment* current = finished_ ? nullptr : segment(false);
+  Segment* current = finished_ ? nullptr : segment();
   if (current == nullptr) return;
   current->assembler.clock().update();
   const std::uint64_t until = current->control.sequence.load(std::memory_order_acquire);
@@ -140,8 +140,10 @@ void LocalRecorder::report_failure() {
 }
 
 std::unique_ptr<MemoryTrace> LocalRecorder::open(const TraceFilter& filter) {
+  // Before our lock is taken: a fork takes the recorder's first.
+  api_.control(true);
   const std::lock_guard lock(mutex_);
-  Segment* current = finished_ ? nullptr : segment(true);
+  Segment* current = finished_ ? nullptr : segment();
   if (current == nullptr) {
     throw Error(ErrorCode::kUnavailable, finished_
                                              ? "a trace cannot begin: the process is exiting"

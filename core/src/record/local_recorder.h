@@ -66,7 +66,8 @@ class LocalRecorder {
   static void* run_thread(void* self);
 
   void start_thread() noexcept;
-  Segment* segment(bool create);
+  /// Null until something was recorded or a trace was begun.
+  Segment* segment();
   void drain();
   void remove(MemoryTrace& trace);
   void report_failure();

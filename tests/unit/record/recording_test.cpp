@@ -11,6 +11,7 @@
 
 #include "support/process.h"
 #include "support/temp_folder.h"
+#include "unit/record/probe_environment.h"
 
 namespace lockstep::testing {
 namespace {
@@ -22,7 +23,7 @@ using ::testing::SizeIs;
 struct Recorded : ::testing::Test {
   TempFolder folder;
   std::string output = folder / "out.jsonl";
-  std::map<std::string, std::optional<std::string>> more;
+  std::map<std::string, std::optional<std::string>> more = probe_environment();
   ProcessResult result;
 
   /// Runs the probe while draining, as `lockstep record` does.
@@ -115,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Forks, RecordedForks,
                          ::testing::Values("forks_before_use", "forks_after_use"),
                          [](const auto& param) {
                            return std::string(param.param) == "forks_after_use" ? "AfterUse"
-                                                                               : "BeforeUse";
+                                                                                : "BeforeUse";
                          });
 
 TEST_F(Recorded, ExecMakesAnotherImage) {

@@ -9,6 +9,7 @@
 
 #include "support/process.h"
 #include "support/temp_folder.h"
+#include "unit/record/probe_environment.h"
 
 namespace lockstep::testing {
 namespace {
@@ -21,7 +22,7 @@ using ::testing::SizeIs;
 struct SelfRecorded : ::testing::Test {
   TempFolder folder;
   std::string output = folder / "out.jsonl";
-  std::map<std::string, std::optional<std::string>> more;
+  std::map<std::string, std::optional<std::string>> more = probe_environment();
 
   ProcessResult probe(const std::string& scenario, const std::string& count = "10") const {
     ProcessOptions options;
