@@ -143,6 +143,38 @@ TEST(CliDiff, PipesCanBeCompared) {
   EXPECT_EQ(json.at("first_difference"), 6);
 }
 
+TEST(CliDiff, NormalisersAndRenamesMakeNamesAlike) {
+  const TempFolder folder;
+  const auto trace = [&](const std::string& file, const std::string& name) {
+    write_file(folder / file,
+               "{\"lockstep_trace\":1,\"producer\":\"test\",\"command\":[]}\n"
+               "{\"kind\":\"kernel\",\"name\":\"" +
+                   name +
+                   "\",\"grid\":[1,1,1],\"block\":[1,1,1],\"shared_mem_bytes\":0,"
+                   "\"stream\":0}\n{\"end\":true,\"entries\":1,\"dropped\":0}\n");
+    return folder / file;
+  };
+  const std::string left = trace("left.jsonl", "_ZZ3runvENKUlvE_clEv");
+  const std::string right = trace("right.jsonl", "_ZZ3runvENKUlvE3_clEv");
+  EXPECT_EQ(lockstep_cli({"diff", left, right}).exit_code, 1);
+  for (const std::string list : {"lambdas", "all", "jit,lambdas"}) {
+    const ProcessResult result = lockstep_cli({"diff", left, right, "--normalise", list, "--json"});
+    EXPECT_EQ(result.exit_code, 0) << list << result.out << result.err;
+    EXPECT_FALSE(checked_json(result.out, "diff").at("normalisers").empty());
+  }
+  EXPECT_EQ(lockstep_cli({"diff", left, right, "--normalise", "jit"}).exit_code, 1);
+
+  const std::string other = trace("other.jsonl", "other_name");
+  write_file(folder / "names", "# old => new\n_ZZ3runvENKUlvE_clEv => other_name\n");
+  EXPECT_EQ(lockstep_cli({"diff", left, other}).exit_code, 1);
+  const ProcessResult renamed = lockstep_cli({"diff", left, other, "--rename", folder / "names"});
+  EXPECT_EQ(renamed.exit_code, 0) << renamed.out << renamed.err;
+  write_file(folder / "names", "no arrow\n");
+  const ProcessResult bad = lockstep_cli({"diff", left, other, "--rename", folder / "names"});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_NE(bad.err.find("names:1"), std::string::npos) << bad.err;
+}
+
 TEST(CliDiff, InputsThatCannotBeRead) {
   const TempFolder folder;
   const std::string good = trace_path("mlp-eager-b8-fp32");

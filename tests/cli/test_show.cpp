@@ -88,6 +88,43 @@ TEST(CliShow, SliceIsATraceOfItsOwn) {
   }
 }
 
+TEST(Cases, HUGE_03_SlicesMergeToTheOriginal) {
+  const TempFolder folder;
+  const std::string file = trace_path("mlp-graph-b8-fp32");
+  const std::vector<std::vector<std::string>> parts = {
+      {"--range", "9:20"}, {"--range", ":9"}, {"--range", "20:", "--view", "enqueued"}};
+  std::vector<std::string> merge = {"merge", "-o", folder / "whole.jsonl", "--json"};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::vector<std::string> show = {"show", file, "--jsonl"};
+    show.insert(show.end(), parts[i].begin(), parts[i].end());
+    const ProcessResult slice = lockstep_cli(show);
+    ASSERT_EQ(slice.exit_code, 0) << slice.err;
+    merge.push_back(folder / (std::to_string(i) + ".jsonl"));
+    write_file(merge.back(), slice.out);
+    EXPECT_TRUE(read_trace(merge.back()).footer.present);
+  }
+  const ProcessResult merged = lockstep_cli(merge);
+  ASSERT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_EQ(checked_json(merged.out, "merge").at("entries"), 24);
+  for (const std::string view : {"executed", "enqueued"}) {
+    EXPECT_EQ(lockstep_cli({"diff", file, folder / "whole.jsonl", "--view", view}).exit_code, 0);
+  }
+  const Trace original = read_trace(file), whole = read_trace(folder / "whole.jsonl");
+  ASSERT_EQ(whole.entries.size(), original.entries.size());
+  for (std::size_t i = 0; i < whole.entries.size(); ++i) {
+    EXPECT_EQ(whole.entries[i].semantic_hash, original.entries[i].semantic_hash) << i;
+  }
+  EXPECT_EQ(whole.graphs, original.graphs);
+
+  // Not over an existing file, and not with a part missing.
+  EXPECT_EQ(lockstep_cli(merge).exit_code, 2);
+  merge.pop_back();
+  merge.push_back("--force");
+  const ProcessResult missing = lockstep_cli(merge);
+  EXPECT_EQ(missing.exit_code, 3) << missing.err;
+  EXPECT_EQ(read_trace(folder / "whole.jsonl").entries.size(), 24u) << "replaced in spite of it";
+}
+
 TEST(CliShow, SliceOfARange) {
   const TempFolder folder;
   const std::string file = trace_path("mlp-eager-b8-fp32");

@@ -6,7 +6,8 @@
 namespace lockstep::testing {
 namespace {
 
-const std::vector<std::string> kVerbs = {"devices", "show", "diff", "verify"};
+const std::vector<std::string> kVerbs = {"devices", "record", "show", "diff",
+                                         "verify",  "merge",  "rules"};
 
 TEST(CliUsage, HelpOfEveryVerbIsOnStandardOutput) {
   const ProcessResult all = lockstep_cli({"--help"});
@@ -53,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cli, CliMistakes,
     ::testing::Values(Mistake{{}, "no verb given"},
                       Mistake{{"dif", "a", "b"}, "there is no verb 'dif'; did you mean 'diff'?"},
+                      Mistake{{"rceord", "--", "ls"}, "did you mean 'record'?"},
                       Mistake{{"frobnicate"}, "there is no verb 'frobnicate'; lockstep --help"},
                       Mistake{{"--jsn"}, "did you mean '--json'?"},
                       Mistake{{"diff", "a", "b", "--vieww", "x"},
@@ -67,10 +69,16 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{{"show", "a", "--range", "1"}, "--range takes A:B"},
                       Mistake{{"show", "a", "--range", "-1:3"}, "--range takes A:B"},
                       Mistake{{"show", "a", "--stream", "one"}, "'one' is not one"},
-                      Mistake{{"show", "a", "--name", "("}, "is not a regular expression"},
+                      Mistake{{"show", "a", "--name", "("}, "--name: "},
                       Mistake{{"show", "a", "--json", "--jsonl"}, "exclude each other"},
                       Mistake{{"--color", "red", "devices"}, "red"},
-                      Mistake{{"verify", "a", "--level", "L4"}, "L4"}));
+                      Mistake{{"verify", "a", "--level", "L4"}, "L4"},
+                      Mistake{{"record"}, "no program given"},
+                      Mistake{{"record", "--"}, "no program given"},
+                      Mistake{{"record", "ls", "-l"}, "put two dashes before the program"},
+                      Mistake{{"record", "ls"}, "put two dashes before the program"},
+                      Mistake{{"record", "--frce", "--", "ls"}, "did you mean '--force'?"},
+                      Mistake{{"merge", "a", "b"}, "--output"}));
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -27,12 +27,16 @@ class Parser {
     app_.add_flag("--version", version_, "Print the version and end");
     add_common(app_);
     declare_devices();
+    declare_record();
     declare_show();
     declare_diff();
     declare_verify();
+    declare_merge();
+    declare_rules();
   }
 
   Invocation parse(std::vector<std::string> arguments) {
+    split_off_program(arguments);
     try {
       // CLI11 takes the arguments from the back.
       std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
@@ -86,6 +90,18 @@ class Parser {
     app->add_flag("-v,--verbose", devices_.verbose, "Paths, versions, identities, what was tried");
   }
 
+  void declare_record() {
+    CLI::App* app = add_verb("record",
+                             "Run a program that uses Lockstep and record it:\n"
+                             "lockstep record [OPTIONS] -- PROGRAM [ARGUMENT...]",
+                             record_);
+    app->add_option("-o,--output", record_.output, "The trace (trace.jsonl)")->type_name("FILE");
+    app->add_flag("-f,--force", record_.force, "Replace a file that exists");
+    app->add_flag("--strict", record_.strict,
+                  "Exit code 6 when the program ended with 0 but the trace has holes");
+    app->add_flag("--compress", record_.compress, "Compress with zstd (the name ends in .zst)");
+  }
+
   void declare_show() {
     CLI::App* app = add_verb("show", "Entries and summary of a trace", show_);
     app->add_option("file", show_.file, "The trace")->required()->type_name("FILE");
@@ -111,6 +127,11 @@ class Parser {
     app->add_flag("--stat", diff_.stat, "Counts by name of what changed");
     app->add_flag("--per-stream", diff_.per_stream, "Compare each stream by itself");
     app->add_flag("--args", diff_.arguments, "Kernel arguments must agree too");
+    app->add_option("--normalise,--normalize", diff_.normalisers,
+                    "Strip noise from names first: a comma-separated list, or all")
+        ->type_name("LIST");
+    app->add_option("--rename", diff_.rename_file, "A file of names to take for one another")
+        ->type_name("FILE");
     app->add_option("--context", diff_.context, "Equal entries around a change (1)")
         ->type_name("N");
     app->add_flag("-q,--quiet", diff_.quiet, "Print nothing: the exit code answers");
@@ -123,6 +144,32 @@ class Parser {
                     "L0 counts, L1 the same entries, L2 and their order, L3 and arguments (L3)")
         ->check(CLI::IsMember({"L0", "L1", "L2", "L3"}))
         ->type_name("LEVEL");
+  }
+
+  void declare_merge() {
+    CLI::App* app = add_verb("merge", "Put slices of one trace back together", merge_);
+    app->add_option("files", merge_.files, "Slices in their order")->required()->type_name("FILE");
+    app->add_option("-o,--output", merge_.output, "The trace to write")
+        ->required()
+        ->type_name("FILE");
+    app->add_flag("-f,--force", merge_.force, "Replace a file that exists");
+  }
+
+  void declare_rules() {
+    CLI::App* app = add_verb("rules", "Check a trace against a file of rules", rules_);
+    app->add_option("rules", rules_.rules, "The rules")->required()->type_name("RULES");
+    app->add_option("file", rules_.file, "The trace")->required()->type_name("FILE");
+  }
+
+  /// What stands behind `--` of record is not ours to read: a program's options may look like ours.
+  void split_off_program(std::vector<std::string>& arguments) {
+    const auto verb = std::find_if(arguments.begin(), arguments.end(),
+                                   [](const std::string& text) { return text.rfind('-', 0) != 0; });
+    if (verb == arguments.end() || *verb != "record") return;
+    const auto dashes = std::find(verb, arguments.end(), "--");
+    if (dashes == arguments.end()) return;
+    record_.command.assign(dashes + 1, arguments.end());
+    arguments.erase(dashes, arguments.end());
   }
 
   /// CLI11's message, or a better one for a word that we do not know.
@@ -144,6 +191,10 @@ class Parser {
         const CLI::Option* known = find_option(verb == nullptr ? app_ : *verb, name);
         if (known == nullptr) return unknown_option(verb, name);
         is_value = known->get_items_expected_max() > 0 && name == argument;
+      } else if (verb->get_name() == "record" && record_.command.empty() &&
+                 dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+        return "put two dashes before the program: lockstep record [OPTIONS] -- PROGRAM "
+               "[ARGUMENT...]";
       }
     }
     const std::string whose = verb == nullptr ? "lockstep" : "lockstep " + verb->get_name();
@@ -178,9 +229,12 @@ class Parser {
   bool version_ = false;
   std::vector<std::pair<CLI::App*, std::function<decltype(Invocation::verb)()>>> verbs_;
   DevicesOptions devices_;
+  RecordOptions record_;
   ShowOptions show_;
   DiffCommandOptions diff_;
   VerifyCommandOptions verify_;
+  MergeOptions merge_;
+  RulesOptions rules_;
 };
 
 }  // namespace

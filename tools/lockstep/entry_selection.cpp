@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "entry_selection.h"
 
+#include <lockstep/error.h>
 #include <lockstep/trace_file.h>
+#include <lockstep/trace_slice.h>
 
 #include <array>
 #include <cerrno>
@@ -106,10 +108,9 @@ EntrySelection EntrySelection::parse(const ShowOptions& options) {
   }
   if (!options.name.empty()) {
     try {
-      selection.name.emplace(options.name, std::regex::ECMAScript | std::regex::optimize);
-    } catch (const std::regex_error& error) {
-      throw Failure(kUsage, fmt::format("--name: '{}' is not a regular expression: {}",
-                                        options.name, error.what()));
+      selection.name.emplace(options.name);
+    } catch (const Error& error) {
+      throw Failure(kUsage, fmt::format("--name: {}", error.what()));
     }
   }
   return selection;
@@ -118,33 +119,68 @@ EntrySelection EntrySelection::parse(const ShowOptions& options) {
 bool EntrySelection::wants(std::uint64_t position, const LaunchTraceEntry& entry) const {
   if (position < begin || position >= end) return false;
   if (!streams.empty() && streams.count(entry.stream_index) == 0) return false;
-  return !name || std::regex_search(entry.name, *name) ||
-         std::regex_search(display_name(entry.name), *name);
+  return !name || name->matches_name(entry.name);
 }
+
+namespace {
+
+/// Returns whether the source was truncated.
+bool write_view(const EntrySelection& selection, const std::string& file,
+                const std::filesystem::path& path) {
+  ViewReader reader(file, selection.view);
+  const TraceInfo header = TraceReader(file).info();
+  TraceWriter writer(path, header);
+  SliceWriter slice(writer, reader);
+  reader.for_each([&](std::uint64_t position, const LaunchTraceEntry& entry) {
+    if (selection.wants(position, entry)) slice.write(entry);
+  });
+  if (reader.trace().info != header) writer.write_meta(reader.trace().info);
+  if (reader.truncated()) {
+    writer.flush();
+  } else {
+    writer.finish(reader.trace().footer);
+  }
+  return reader.truncated();
+}
+
+bool is_truncated(const std::string& file) {
+  TraceReader reader(file);
+  while (reader.next()) {
+  }
+  return reader.truncated();
+}
+
+}  // namespace
 
 int print_slice(Console& console, const ShowOptions& options) {
   const EntrySelection selection = EntrySelection::parse(options);
-  ViewReader reader(options.file, selection.view);
-  // The writer knows files only, and a pipe could not take back what follows a damaged line.
+  check_input(options.file);
+  const std::string& view = options.selection.view;
+  const std::string& kinds = options.selection.kinds;
+  const bool file_order = view != "executed" && (kinds.empty() || kinds == "all");
+  // The writers know files only, and a pipe could not take back what follows a damaged line.
   const ScratchFolder scratch;
   const std::filesystem::path path = scratch.path() / "slice.jsonl";
-  {
-    const TraceInfo header = TraceReader(options.file).info();
-    TraceWriter writer(path, header);
-    SliceWriter slice(writer, reader);
-    reader.for_each([&](std::uint64_t position, const LaunchTraceEntry& entry) {
-      if (selection.wants(position, entry)) slice.write(entry);
-    });
-    if (reader.trace().info != header) writer.write_meta(reader.trace().info);
-    if (reader.truncated()) {
-      writer.flush();
-    } else {
-      TraceFooter footer = reader.trace().footer;
-      writer.finish(footer);
+  bool truncated = false;
+  if (file_order && can_read_twice(options.file) && !(truncated = is_truncated(options.file))) {
+    SliceOptions slice;
+    slice.begin = selection.begin;
+    slice.end = selection.end;
+    slice.name_pattern = options.name;
+    for (const std::uint64_t stream : selection.streams) {
+      slice.streams.push_back(static_cast<std::uint32_t>(stream));
     }
+    slice_trace(options.file, path, slice);
+  } else {
+    EntrySelection lines = selection;
+    if (file_order) {
+      lines.view.kind = ViewOptions::Kind::kEnqueued;
+      lines.view.core_kinds_only = false;
+    }
+    truncated = write_view(lines, options.file, path);
   }
   print_file(console, path);
-  if (!reader.truncated()) return kDone;
+  if (!truncated) return kDone;
   console.flush();
   console.warning(fmt::format("{} is truncated, and so is the slice", options.file));
   return kUnreadable;

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <regex>
 #include <set>
 
+#include "src/trace/pattern.h"
 #include "verbs.h"
 
 /// \file
@@ -20,15 +20,16 @@ struct EntrySelection {
   std::uint64_t begin = 0,
                 end = std::numeric_limits<std::uint64_t>::max();  ///< positions, half-open
   std::set<std::uint64_t> streams;                                ///< empty = all
-  std::optional<std::regex> name;  ///< of the name as recorded or as shown
+  std::optional<Pattern> name;  ///< of the name as recorded or as shown
 
   /// \throws Failure (kUsage) naming the option that cannot be read.
   static EntrySelection parse(const ShowOptions& options);
   bool wants(std::uint64_t position, const LaunchTraceEntry& entry) const;
 };
 
-/// `show --jsonl`: the selected entries on standard output as a trace with header, the definitions
-/// they refer to, and a footer. That of a truncated trace has no footer either.
+/// `show --jsonl`: the selected entries on standard output as a trace with header, definitions and
+/// footer. In the file's order it is a slice, which `merge` takes; in another view it stands for
+/// itself. That of a truncated trace has no footer.
 int print_slice(Console& console, const ShowOptions& options);
 
 }  // namespace lockstep::cli

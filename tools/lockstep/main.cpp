@@ -16,6 +16,7 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::kInvalidFile:
     case ErrorCode::kTruncatedFile:
     case ErrorCode::kInputOutput:
+    case ErrorCode::kMismatch:         // slices that do not belong together
     case ErrorCode::kInvalidArgument:  // what a file holds cannot be: a graph with a cycle
       return kUnreadable;
     case ErrorCode::kUnavailable:

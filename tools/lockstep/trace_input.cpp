@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <fstream>
+#include <iterator>
 #include <unistd.h>
 #include <utility>
 #include <variant>
@@ -28,6 +30,10 @@ std::vector<std::string> all_kind_names() {
 }
 
 }  // namespace
+
+std::string view_name(const SelectionOptions& selection) {
+  return selection.view.empty() ? "executed" : selection.view;
+}
 
 ViewOptions parse_selection(const SelectionOptions& selection) {
   ViewOptions options;
@@ -76,6 +82,16 @@ void check_output(const std::filesystem::path& path, bool force) {
   if (!folder.empty() && !std::filesystem::is_directory(folder, reason)) {
     throw Failure(kUsage, fmt::format("{}: there is no such folder", folder.native()));
   }
+}
+
+std::string read_text_file(const std::filesystem::path& path) {
+  check_input(path);
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file.is_open() || file.bad()) {
+    throw Failure(kUnreadable, fmt::format("cannot read {}", path.native()));
+  }
+  return bytes;
 }
 
 bool can_read_twice(const std::filesystem::path& path) {

@@ -15,6 +15,8 @@
 /// Reads traces for the verbs: checks what was named, then goes through a view in bounded memory.
 namespace lockstep::cli {
 
+/// "executed" or "enqueued".
+std::string view_name(const SelectionOptions& selection);
 /// \throws Failure (kUsage) naming a kind that does not exist.
 ViewOptions parse_selection(const SelectionOptions& selection);
 
@@ -22,6 +24,8 @@ ViewOptions parse_selection(const SelectionOptions& selection);
 void check_input(const std::filesystem::path& path);
 /// \throws Failure (kUsage) when `path` exists and `force` is not given, or its folder is missing.
 void check_output(const std::filesystem::path& path, bool force);
+/// All bytes of a small file. \throws Failure (kUnreadable).
+std::string read_text_file(const std::filesystem::path& path);
 /// True for what can be read twice.
 bool can_read_twice(const std::filesystem::path& path);
 

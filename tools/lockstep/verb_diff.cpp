@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/normalise.h>
 #include <lockstep/trace_diff.h>
 #include <lockstep/trace_file.h>
 
@@ -92,7 +93,7 @@ std::string to_json_text(const DiffReport& report, const DiffCommandOptions& opt
   object.text("schema", "lockstep/diff/1")
       .text("left", options.left)
       .text("right", options.right)
-      .text("view", options.selection.view)
+      .text("view", view_name(options.selection))
       .members_of(to_json(report));
   if (options.stat) {
     std::vector<std::string> rows;
@@ -109,6 +110,30 @@ std::string to_json_text(const DiffReport& report, const DiffCommandOptions& opt
     object.array("names", rows);
   }
   return object.str() + "\n";
+}
+
+std::vector<Normaliser> parse_normalisers(const DiffCommandOptions& options) {
+  std::vector<Normaliser> result;
+  if (!options.rename_file.empty()) {
+    check_input(options.rename_file);
+    result.push_back(rename_normaliser(
+        parse_rename_map(read_text_file(options.rename_file), options.rename_file)));
+  }
+  if (options.normalisers.empty()) return result;
+  std::vector<std::string> names = {"all"};
+  for (const NormaliserInfo& info : builtin_normalisers()) names.emplace_back(info.name);
+  for (const std::string& name : split(options.normalisers, ',')) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Failure(kUsage, fmt::format("there is no normaliser '{}'{}; there are {}", name,
+                                        did_you_mean(name, names), fmt::join(names, ", ")));
+    }
+    if (name == "all") {
+      for (Normaliser& normaliser : all_normalisers()) result.push_back(std::move(normaliser));
+    } else {
+      result.push_back(find_normaliser(name));
+    }
+  }
+  return result;
 }
 
 std::string text_of(const DiffReport& report, const Side& left, const Side& right,
@@ -135,6 +160,7 @@ void print_changed_names(Console& console, const std::vector<ChangedName>& names
 int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options) {
   DiffOptions diff_options;
   diff_options.view = parse_selection(options.selection);
+  diff_options.normalisers = parse_normalisers(options);
   diff_options.compare_arguments = options.arguments;
   diff_options.per_stream = options.per_stream;
   const Side left(options.left), right(options.right);

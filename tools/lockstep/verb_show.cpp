@@ -3,12 +3,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 #include <map>
-#include <optional>
-#include <regex>
-#include <set>
 #include <tuple>
+#include <utility>
 
 #include "entry_selection.h"
 #include "exit_code.h"
@@ -146,7 +143,7 @@ class Show {
     if (counts_.selected != 0 || options_.graphs) console_.print("\n");
     console_.print(fmt::format("{} of {} in the {} view{}{}\n", counts_.selected,
                                counted(reader_.view_entries(), "entry", "entries"),
-                               options_.selection.view, counts_.kinds.empty() ? "" : ": ",
+                               view_name(options_.selection), counts_.kinds.empty() ? "" : ": ",
                                join_counts(counts_.kinds)));
     console_.print(fmt::format("the file holds {}{}{}\n",
                                counted(reader_.file_entries(), "entry", "entries"),
@@ -269,7 +266,7 @@ class Show {
         .json("footer", trace.footer.present ? footer.str() : std::string())
         .number("file_entries", reader_.file_entries())
         .json("file_kinds", counts_json(reader_.kinds()))
-        .text("view", options_.selection.view)
+        .text("view", view_name(options_.selection))
         .number("view_entries", reader_.view_entries())
         .number("entries", counts_.selected)
         .json("kinds", counts_json(counts_.kinds))

@@ -21,13 +21,21 @@ struct CommonOptions {
 
 /// Which entries of a trace a verb looks at.
 struct SelectionOptions {
-  std::string view = "executed";
+  std::string view;   ///< executed or enqueued; "" = executed, for slices enqueued
   std::string kinds;  ///< comma-separated, or "all"; "" = the core kinds
 };
 
 struct DevicesOptions {
   bool verbose = false;
   std::string backend;  ///< "" = all
+};
+
+struct RecordOptions {
+  std::string output;  ///< "" = trace.jsonl
+  bool force = false;
+  bool strict = false;
+  bool compress = false;
+  std::vector<std::string> command;
 };
 
 struct ShowOptions {
@@ -48,12 +56,23 @@ struct DiffCommandOptions {
   bool per_stream = false;
   bool arguments = false;
   bool quiet = false;
+  std::string normalisers, rename_file;
   std::uint32_t context = 1;
 };
 
 struct VerifyCommandOptions {
   std::string file;
   std::string level = "L3";
+};
+
+struct MergeOptions {
+  std::vector<std::string> files;
+  std::string output;
+  bool force = false;
+};
+
+struct RulesOptions {
+  std::string rules, file;
 };
 
 struct VersionOptions {};
@@ -64,8 +83,8 @@ struct HelpOptions {
 
 struct Invocation {
   CommonOptions common;
-  std::variant<HelpOptions, VersionOptions, DevicesOptions, ShowOptions, DiffCommandOptions,
-               VerifyCommandOptions>
+  std::variant<HelpOptions, VersionOptions, DevicesOptions, RecordOptions, ShowOptions,
+               DiffCommandOptions, VerifyCommandOptions, MergeOptions, RulesOptions>
       verb;
 };
 
@@ -76,8 +95,11 @@ Invocation parse_command_line(int argc, const char* const* argv);
 int run_verb(Console& console, const CommonOptions& common, const HelpOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const VersionOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const DevicesOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const RecordOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const ShowOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options);
 int run_verb(Console& console, const CommonOptions& common, const VerifyCommandOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const MergeOptions& options);
+int run_verb(Console& console, const CommonOptions& common, const RulesOptions& options);
 
 }  // namespace lockstep::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// marks_program COUNT [exit CODE | signal NUMBER | wait]: makes COUNT marks, says so, and ends as
+// it is told; `wait` ends with 42 at SIGTERM.
+#include <lockstep/tracer.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+#include "src/record/host_recorder.h"
+
+namespace {
+void leave(int) { _exit(42); }
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int count = argc > 1 ? std::atoi(argv[1]) : 0;
+  const char* end = argc > 2 ? argv[2] : "";
+  std::signal(SIGTERM, leave);
+  lockstep::host_recorder();  // as opening a device does
+  for (int i = 0; i < count; ++i) lockstep::mark("step");
+  std::printf("made %d marks\n", count);
+  std::fflush(stdout);
+  if (std::strcmp(end, "exit") == 0) return std::atoi(argv[3]);
+  if (std::strcmp(end, "signal") == 0) std::raise(std::atoi(argv[3]));
+  if (std::strcmp(end, "wait") == 0) {
+    while (true) pause();
+  }
+  return 0;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/trace_file.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "cli/cli_test.h"
+
+namespace lockstep::testing {
+namespace {
+
+ProcessResult record(const std::string& output, const std::vector<std::string>& command,
+                     std::vector<std::string> options = {}, ProcessOptions process = {}) {
+  options.insert(options.begin(), {"record", "-o", output});
+  options.emplace_back("--");
+  options.insert(options.end(), command.begin(), command.end());
+  return lockstep_cli(options, std::move(process));
+}
+
+TEST(CliRecord, KeepsWhatTheProgramEnqueued) {
+  const TempFolder folder;
+  const ProcessResult result =
+      record(folder / "out.jsonl", {LOCKSTEP_MARKS_PROGRAM, "100"}, {"--strict"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "made 100 marks\n");
+  EXPECT_NE(result.err.find("out.jsonl: 100 entries, pid "), std::string::npos) << result.err;
+  const Trace trace = read_trace(folder / "out.jsonl");
+  EXPECT_TRUE(trace.footer.present);
+  ASSERT_EQ(trace.entries.size(), 100u);
+  EXPECT_EQ(trace.entries[99].kind, OperationKind::kMark);
+  EXPECT_EQ(trace.entries[99].name, "step");
+}
+
+TEST(CliRecord, JsonIsTheLastLine) {
+  const TempFolder folder;
+  const ProcessResult result =
+      record(folder / "out.jsonl", {LOCKSTEP_MARKS_PROGRAM, "7", "exit", "9"}, {"--json"});
+  EXPECT_EQ(result.exit_code, 9) << result.err;
+  const std::string said = "made 7 marks\n";
+  ASSERT_EQ(result.out.rfind(said, 0), 0u) << result.out;
+  const auto json = checked_json(result.out.substr(said.size()), "record");
+  EXPECT_EQ(json.at("exit_code"), 9);
+  EXPECT_EQ(json.at("complete"), true);
+  ASSERT_EQ(json.at("files").size(), 1u);
+  EXPECT_EQ(json.at("files").at(0).at("path"), folder / "out.jsonl");
+  EXPECT_EQ(json.at("files").at(0).at("entries"), 7);
+}
+
+TEST(CliRecord, ReturnsTheProgramsOwnCode) {
+  const TempFolder folder;
+  EXPECT_EQ(record(folder / "a.jsonl", {"sh", "-c", "exit 3"}).exit_code, 3);
+  EXPECT_EQ(record(folder / "b.jsonl", {"sh", "-c", "kill -KILL $$"}).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(record(folder / "c.jsonl", {LOCKSTEP_MARKS_PROGRAM, "1", "signal", "6"}).exit_code,
+            128 + SIGABRT);
+}
+
+TEST(CliRecord, KilledProgramLosesNothing) {
+  const TempFolder folder;
+  const ProcessResult result =
+      record(folder / "out.jsonl", {LOCKSTEP_MARKS_PROGRAM, "500", "signal", "9"});
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_EQ(read_trace(folder / "out.jsonl").entries.size(), 500u);
+}
+
+TEST(CliRecord, SignalsReachTheProgram) {
+  const TempFolder folder;
+  ProcessOptions options;
+  options.wait_for = "made 5 marks";
+  options.when_ready = [](pid_t lockstep) { kill(lockstep, SIGTERM); };
+  const ProcessResult result =
+      record(folder / "out.jsonl", {LOCKSTEP_MARKS_PROGRAM, "5", "wait"}, {}, options);
+  EXPECT_EQ(result.exit_code, 42) << result.err;  // the program's own answer to SIGTERM
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(read_trace(folder / "out.jsonl").entries.size(), 5u);
+
+  options.when_ready = [](pid_t lockstep) { kill(lockstep, SIGINT); };
+  const ProcessResult interrupted =
+      record(folder / "int.jsonl", {LOCKSTEP_MARKS_PROGRAM, "5", "wait"}, {}, options);
+  EXPECT_EQ(interrupted.exit_code, 128 + SIGINT);
+  EXPECT_EQ(read_trace(folder / "int.jsonl").entries.size(), 5u);
+}
+
+/// Ctrl-C goes to the whole group: the program must get it once, and we must outlive it.
+TEST(CliRecord, SignalOfTheGroupIsOutlived) {
+  const TempFolder folder;
+  ProcessOptions options;
+  options.wait_for = "ready";
+  options.when_ready = [](pid_t lockstep) { kill(-lockstep, SIGINT); };
+  const ProcessResult result = record(
+      folder / "out.jsonl",
+      {"sh", "-c", "trap 'exit 23' INT; echo ready; while :; do sleep 0.05; done"}, {}, options);
+  EXPECT_EQ(result.exit_code, 23) << result.err;
+  EXPECT_TRUE(read_trace(folder / "out.jsonl").footer.present);
+}
+
+TEST(CliRecord, ProgramThatNeverUsedLockstep) {
+  const TempFolder folder;
+  const ProcessResult result = record(folder / "out.jsonl", {"echo", "--help"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("--help"), std::string::npos);  // not taken for ours
+  EXPECT_NE(result.err.find("warning: the program never used Lockstep"), std::string::npos)
+      << result.err;
+  const Trace trace = read_trace(folder / "out.jsonl");
+  EXPECT_TRUE(trace.footer.present);
+  EXPECT_TRUE(trace.entries.empty());
+  EXPECT_EQ(trace.info.command, (std::vector<std::string>{"echo", "--help"}));
+}
+
+TEST(CliRecord, ProgramThatCannotRun) {
+  const TempFolder folder;
+  const ProcessResult missing = record(folder / "out.jsonl", {"no-such-program-anywhere"});
+  EXPECT_EQ(missing.exit_code, 127);
+  EXPECT_NE(missing.err.find("there is no program 'no-such-program-anywhere'"), std::string::npos)
+      << missing.err;
+  EXPECT_EQ(record(folder / "out.jsonl", {"./nor-this"}).exit_code, 127);
+  write_file(folder / "text", "not executable");
+  const ProcessResult text = record(folder / "out.jsonl", {folder / "text"});
+  EXPECT_EQ(text.exit_code, 126);
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.jsonl"));
+}
+
+TEST(CliRecord, ExistingOutputIsKeptUnlessForced) {
+  const TempFolder folder;
+  const std::string output = folder / "out.jsonl";
+  const std::string witness = folder / "witness";
+  write_file(output, "precious");
+  const ProcessResult refused = record(output, {"touch", witness});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("exists; --force replaces it"), std::string::npos) << refused.err;
+  EXPECT_EQ(read_file(output), "precious");
+  EXPECT_FALSE(std::filesystem::exists(witness)) << "the program ran";
+
+  const ProcessResult forced = record(output, {LOCKSTEP_MARKS_PROGRAM, "2"}, {"--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_EQ(read_trace(output).entries.size(), 2u);
+  EXPECT_EQ(record(folder / "no/such/out.jsonl", {"touch", witness}).exit_code, 2);
+  EXPECT_EQ(record(folder.path().string(), {"touch", witness}).exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(witness));
+}
+
+TEST(CliRecord, CompressAddsTheSuffix) {
+  const TempFolder folder;
+  ProcessOptions options;
+  options.folder = folder.path().string();
+  const ProcessResult result =
+      lockstep_cli({"record", "--compress", "--", LOCKSTEP_MARKS_PROGRAM, "3"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string bytes = read_file(folder / "trace.jsonl.zst");
+  EXPECT_EQ(bytes.substr(0, 4), "\x28\xb5\x2f\xfd");
+  EXPECT_EQ(read_trace(folder / "trace.jsonl.zst").entries.size(), 3u);
+}
+
+TEST(Cases, NAME_03_RecordIntoUnusualNames) {
+  const TempFolder folder("Ünï 中文");
+  const std::string program = folder / "prögram 程序";
+  std::filesystem::create_symlink(LOCKSTEP_MARKS_PROGRAM, program);
+  ProcessOptions options;
+  options.environment["LC_ALL"] = "C";
+  const std::string output = folder / "träce \"1\".jsonl";
+  const ProcessResult result = record(output, {program, "4"}, {}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Trace trace = read_trace(output);
+  EXPECT_EQ(trace.entries.size(), 4u);
+  EXPECT_EQ(trace.info.command.at(0), program);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
+#include <lockstep/recording.h>
+
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+
+#include "child_process.h"
+#include "exit_code.h"
+#include "json.h"
+#include "text.h"
+#include "trace_input.h"
+#include "verbs.h"
+
+namespace lockstep::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPollWait{2};
+
+std::string output_name(const RecordOptions& options) {
+  std::string name = options.output.empty() ? "trace.jsonl" : options.output;
+  constexpr std::string_view kSuffix = ".zst";
+  const bool compressed = name.size() > kSuffix.size() &&
+                          name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0;
+  if (options.compress && !compressed) name += kSuffix;
+  return name;
+}
+
+/// Entries were dropped, or whoever recorded counts `holes` in its coverage (docs/command-line.md):
+/// flat JSON that our own recorder wrote.
+bool has_holes(const RecordedFile& file) {
+  if (file.dropped != 0) return true;
+  constexpr std::string_view kKey = "\"holes\":";
+  const std::size_t at = file.coverage.find(kKey);
+  if (at == std::string::npos) return false;
+  const std::size_t value = file.coverage.find_first_not_of(' ', at + kKey.size());
+  return value != std::string::npos && file.coverage[value] != '0';
+}
+
+std::string file_json(const RecordedFile& file) {
+  JsonObject object;
+  object.text("path", file.path.native())
+      .number("pid", file.pid)
+      .number("image", file.image)
+      .json("rank", file.rank ? std::to_string(*file.rank) : std::string())
+      .number("entries", file.entries)
+      .number("dropped", file.dropped)
+      .number("stalls", file.stalls)
+      .number("racing", file.racing)
+      .json("coverage", file.coverage);
+  return object.str();
+}
+
+void tell(Console& console, const std::vector<RecordedFile>& files) {
+  std::uint64_t entries = 0;
+  bool used = false;
+  for (const RecordedFile& file : files) {
+    entries += file.entries;
+    used = used || file.pid != 0;
+    std::string text =
+        fmt::format("{}: {}", file.path.native(), counted(file.entries, "entry", "entries"));
+    if (file.pid != 0) text += fmt::format(", pid {}", file.pid);
+    if (file.rank) text += fmt::format(", rank {}", *file.rank);
+    if (file.stalls != 0) text += fmt::format(", the program waited {} times", file.stalls);
+    console.note(text);
+    if (file.dropped != 0) {
+      console.warning(fmt::format("{}: {} lost", file.path.native(),
+                                  counted(file.dropped, "entry was", "entries were")));
+    }
+  }
+  if (entries != 0) return;
+  console.warning(used ? "the program used Lockstep but launched nothing: the trace has no entries"
+                       : "the program never used Lockstep: the trace has no entries");
+}
+
+/// The program runs on when its trace cannot be written; it must not wait for us.
+int run_to_end(Console& console, ChildProcess& child, std::unique_ptr<Recording>& recording,
+               bool& failed) {
+  while (true) {
+    if (const auto code = child.poll()) return *code;
+    if (!recording) return child.wait();
+    try {
+      recording->poll(kPollWait);
+    } catch (const Error& error) {
+      failed = true;
+      console.error(fmt::format("{}; the program goes on without being recorded", error.what()));
+      recording.reset();
+    }
+  }
+}
+
+}  // namespace
+
+int run_verb(Console& console, const CommonOptions& common, const RecordOptions& options) {
+  if (options.command.empty()) {
+    throw Failure(kUsage, "no program given: lockstep record [OPTIONS] -- PROGRAM [ARGUMENT...]");
+  }
+  const std::string output = output_name(options);
+  check_output(output, options.force);
+  const std::string program = find_program(options.command.front());
+
+  RecordingOptions recording_options;
+  recording_options.output = output;
+  recording_options.force = options.force;
+  recording_options.command = options.command;
+  auto recording = std::make_unique<Recording>(recording_options);
+  bool failed = false;
+  int code = kDone;
+  {
+    ChildProcess child(program, options.command, recording->environment());
+    code = run_to_end(console, child, recording, failed);
+  }
+  std::vector<RecordedFile> files;
+  if (recording) {
+    try {
+      files = recording->finish();
+    } catch (const Error& error) {
+      failed = true;
+      console.error(error.what());
+    }
+  }
+  if (!failed) tell(console, files);
+  bool holes = false;
+  for (const RecordedFile& file : files) holes = holes || has_holes(file);
+  if (holes && options.strict) console.error("the trace has holes (--strict)");
+  if (common.json) {
+    std::vector<std::string> rows;
+    for (const RecordedFile& file : files) rows.push_back(file_json(file));
+    console.print(JsonObject()
+                      .text("schema", "lockstep/record/1")
+                      .texts("command", options.command)
+                      .number("exit_code", code)
+                      .boolean("complete", !failed)
+                      .boolean("holes", holes)
+                      .array("files", rows)
+                      .str() +
+                  "\n");
+  }
+  if (code != kDone) return code;
+  if (failed) return kInternal;
+  return holes && options.strict ? kHoles : kDone;
+}
+
+}  // namespace lockstep::cli
