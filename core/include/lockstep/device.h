@@ -119,7 +119,7 @@ class LOCKSTEP_API Device {
   void enable_peer_access(const Device& other) const;  ///< enabling twice is fine
   void* native_handle() const;                         ///< CUcontext; null on host
   explicit operator bool() const noexcept { return state_ != nullptr; }
-  friend bool operator==(const Device&, const Device&) noexcept;
+  friend LOCKSTEP_API bool operator==(const Device&, const Device&) noexcept;
 
   detail::DeviceState& state() const;
 

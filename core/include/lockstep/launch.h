@@ -15,8 +15,8 @@
 namespace lockstep {
 
 struct LaunchConfig {
-  Dim3 grid;                       ///< blocks, each dimension at least 1
-  Dim3 block;                      ///< threads, each dimension at least 1
+  Dim3 grid = {};                  ///< blocks, each dimension at least 1
+  Dim3 block = {};                 ///< threads, each dimension at least 1
   std::uint64_t shared_bytes = 0;  ///< dynamic shared memory
   Dim3 cluster = {0, 0, 0};        ///< blocks a cluster; 0 = none
   bool cooperative = false;

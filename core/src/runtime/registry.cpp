@@ -4,7 +4,6 @@
 #include <lockstep/error.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fmt/format.h>
 #include <set>
 
@@ -154,11 +153,14 @@ void check_required_backends(const std::vector<BackendReport>& reports) {
 }
 
 void check_required_backends() {
-  static std::atomic<bool> satisfied{false};
-  if (satisfied.load(std::memory_order_relaxed)) return;
-  // list_backends() makes the check.
-  if (environment("LOCKSTEP_REQUIRE_BACKENDS")) static_cast<void>(list_backends());
-  satisfied.store(true, std::memory_order_relaxed);
+  const auto required = environment("LOCKSTEP_REQUIRE_BACKENDS");
+  if (!required) return;
+  static std::mutex mutex;
+  static auto* satisfied = new std::string;  // the value that was checked
+  const std::lock_guard lock(mutex);
+  if (*satisfied == *required) return;
+  static_cast<void>(list_backends());  // makes the check
+  *satisfied = *required;
 }
 
 namespace {
