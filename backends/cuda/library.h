@@ -20,7 +20,7 @@ struct Library {
 
   // Opens, checks the version, initialises the driver and finds every function. A message for
   // people when it fails: what was tried, which versions were found and are needed, what is
-  // missing. UNAVAILABLE.
+  // missing. UNAVAILABLE, or NOT_FOUND when the driver serves and has no device.
   lockstep_code load(lockstep_error* error);
 };
 

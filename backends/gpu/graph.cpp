@@ -177,6 +177,23 @@ lockstep_code graph_clone(lockstep_graph* graph, lockstep_graph** clone, lockste
   return adopt_graph(graph->device, native, 0, std::move(nodes), false, clone, error);
 }
 
+lockstep_code graph_from_native(lockstep_device* device, void* native, lockstep_graph** graph,
+                                lockstep_error* error) {
+  *graph = nullptr;
+  if (native == nullptr) {
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "graph_from_native", "the graph is null");
+  }
+  ContextScope scope(device->context);
+  std::vector<Handle> listed;
+  const Result result = driver().graph_nodes(native, &listed);
+  if (result != kSuccess) return fail_native(error, Call::kGraphNodes, result);
+  std::vector<GraphNode> nodes;
+  for (Handle node : listed) nodes.push_back({node, std::nullopt});
+  const lockstep_code code = adopt_graph(device, native, 0, std::move(nodes), false, graph, error);
+  if (code == LOCKSTEP_OK) (*graph)->native->owned = false;
+  return code;
+}
+
 void graph_destroy(lockstep_graph* graph) { delete graph; }
 
 lockstep_code graph_add_node(lockstep_graph* graph, const lockstep_node_desc* desc,

@@ -17,6 +17,9 @@ lockstep_code adopt_graph(lockstep_device* device, Handle native, std::uint64_t 
 
 lockstep_code graph_create(lockstep_device* device, lockstep_graph** graph, lockstep_error* error);
 lockstep_code graph_clone(lockstep_graph* graph, lockstep_graph** clone, lockstep_error* error);
+// The native graph stays its owner's.
+lockstep_code graph_from_native(lockstep_device* device, void* native, lockstep_graph** graph,
+                                lockstep_error* error);
 void graph_destroy(lockstep_graph* graph);
 lockstep_code graph_add_node(lockstep_graph* graph, const lockstep_node_desc* desc,
                              const std::uint32_t* dependencies, std::uint32_t dependency_count,

@@ -17,12 +17,21 @@ void fill_memory(lockstep_record& record, const Allocation& allocation) {
   record.of.memory.memory_kind = allocation.memory_kind;
 }
 
-// The report that is made whether recording is on or not.
-void report(lockstep_device* device, lockstep_record_kind kind, std::uint32_t name,
-            const Allocation& allocation) {
+bool is_capturing(lockstep_stream* stream) {
+  if (stream == nullptr || !(captures_open() || recording())) return false;
+  CaptureInfo info;
+  return driver().capture_info(native_of(stream), &info) == kSuccess &&
+         info.status == LOCKSTEP_CAPTURE_ACTIVE;
+}
+
+// The report that is made whether recording is on or not; the host makes the entry from it.
+void report(lockstep_device* device, lockstep_stream* stream, lockstep_record_kind kind,
+            std::uint32_t name, const Allocation& allocation, std::uint32_t flags = 0) {
   lockstep_record record;
-  init_record(record, kind, name, device, 0);
+  init_record(record, kind, name, device, stream != nullptr ? identity_of(stream) : 0);
   fill_memory(record, allocation);
+  record.flags = flags;
+  if (is_capturing(stream)) record.flags |= LOCKSTEP_RECORD_CAPTURED;
   recorder().memory(&record);
 }
 
@@ -95,7 +104,7 @@ lockstep_code memory_allocate(lockstep_device* device, const lockstep_allocation
   }
   allocation.base = to_number(made);
   memory_map().insert(allocation);
-  report(device, LOCKSTEP_RECORD_ALLOC, name_of(call), allocation);
+  report(device, desc->stream, LOCKSTEP_RECORD_ALLOC, name_of(call), allocation);
   *address = made;
   return LOCKSTEP_OK;
 }
@@ -129,7 +138,7 @@ lockstep_code memory_free(lockstep_device* device, void* address, lockstep_strea
   const Call call = pinned              ? Call::kHostFree
                     : stream != nullptr ? Call::kMemFreeAsync
                                         : Call::kMemFree;
-  report(device, LOCKSTEP_RECORD_FREE, name_of(call), allocation);
+  report(device, stream, LOCKSTEP_RECORD_FREE, name_of(call), allocation);
   const Result result = record_memory(
       device, stream, LOCKSTEP_RECORD_FREE, call,
       [&](lockstep_record& record) { fill_memory(record, allocation); },
@@ -141,7 +150,8 @@ lockstep_code memory_free(lockstep_device* device, void* address, lockstep_strea
   if (result != kSuccess) {
     // It lives on.
     if (own) memory_map().insert(*own);
-    report(device, LOCKSTEP_RECORD_ALLOC, name_of(Call::kMemAlloc), allocation);
+    report(device, stream, LOCKSTEP_RECORD_ALLOC, name_of(Call::kMemAlloc), allocation,
+           LOCKSTEP_RECORD_INTERNAL);
     return fail_native(error, call, result);
   }
   return LOCKSTEP_OK;
@@ -159,7 +169,9 @@ lockstep_code memory_register(lockstep_device* device, void* address, std::uint6
   Allocation allocation{to_number(address),     bytes, recorder().next_id(),
                         LOCKSTEP_MEMORY_PINNED, -1,    true};
   memory_map().insert(allocation);
-  report(device, LOCKSTEP_RECORD_ALLOC, name_of(Call::kHostRegister), allocation);
+  // Ours to name pointers by, no allocation of the program's.
+  report(device, nullptr, LOCKSTEP_RECORD_ALLOC, name_of(Call::kHostRegister), allocation,
+         LOCKSTEP_RECORD_INTERNAL);
   return LOCKSTEP_OK;
 }
 
@@ -168,7 +180,8 @@ lockstep_code memory_unregister(lockstep_device* device, void* address, lockstep
   const Result result = driver().host_unregister(address);
   if (result != kSuccess) return fail_native(error, Call::kHostUnregister, result);
   if (const auto own = memory_map().remove(to_number(address))) {
-    report(device, LOCKSTEP_RECORD_FREE, name_of(Call::kHostUnregister), *own);
+    report(device, nullptr, LOCKSTEP_RECORD_FREE, name_of(Call::kHostUnregister), *own,
+           LOCKSTEP_RECORD_INTERNAL);
   }
   return LOCKSTEP_OK;
 }

@@ -147,7 +147,7 @@ lockstep_code stream_special(lockstep_device* device, std::uint32_t which, locks
     std::uint64_t fresh = recorder().next_id();
     std::uint64_t known = 0;
     if (device->legacy_identity.compare_exchange_strong(known, fresh)) {
-      recorder().define_stream(fresh, device->ordinal, 0, 1);
+      recorder().define_stream(fresh, device->ordinal, 0, 2);
       known = fresh;
     }
     made->identity = known;

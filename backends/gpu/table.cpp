@@ -124,6 +124,7 @@ lockstep_backend make_table(const Traits& traits, std::uint32_t version) {
   table.graph_exec_update = guarded<graph_exec_update>;
   table.graph_exec_set_enabled = guarded<graph_exec_set_enabled>;
   table.graph_exec_launch = guarded<graph_exec_launch>;
+  table.graph_from_native = guarded<graph_from_native>;
   return table;
 }
 

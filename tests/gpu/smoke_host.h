@@ -60,6 +60,10 @@ inline lockstep_recorder make_recorder() {
     return static_cast<std::uint32_t>(g_texts.size());
   };
   made.begin = [](const lockstep_record* record) -> void* {
+    // memory() makes the entries of these.
+    if (record->kind == LOCKSTEP_RECORD_ALLOC || record->kind == LOCKSTEP_RECORD_FREE) {
+      return nullptr;
+    }
     auto* entry = new Entry;
     entry->record = *record;
     std::lock_guard lock(g_mutex);

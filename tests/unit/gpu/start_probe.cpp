@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   const lockstep_code code = backend->initialize(&error);
   std::printf("%d\n%lld\n%s\n%s\n", code, static_cast<long long>(error.native_code), error.call,
               error.message);
+  std::printf("native name [%s]\n", error.native_name);
   std::printf("again %d\n", backend->initialize(nullptr));
   const lockstep_code counted = backend->device_count(&count, &error);
   std::printf("count %d %u\n", counted, count);

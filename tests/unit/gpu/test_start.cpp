@@ -30,12 +30,14 @@ std::string stub(const std::string& name) {
   return std::string(LOCKSTEP_TEST_STUB_DIR) + "/stub_cuda_" + name + ".so";
 }
 const std::string kUnavailable = std::to_string(LOCKSTEP_E_UNAVAILABLE);
+const std::string kNotFound = std::to_string(LOCKSTEP_E_NOT_FOUND);
 
 TEST(CudaStart, NamesWhatWasTriedWhenThereIsNoDriver) {
   const std::string said = start_with("/nowhere/libcuda.so.1");
   EXPECT_THAT(said, HasSubstr("\n" + kUnavailable + "\n"));
   EXPECT_THAT(said, HasSubstr("/nowhere/libcuda.so.1"));
   EXPECT_THAT(said, HasSubstr("LOCKSTEP_CUDA_LIBRARY"));
+  EXPECT_THAT(said, HasSubstr("native name []"));  // nothing to warn of
 }
 
 TEST(CudaStart, RefusesAnOldDriverWithBothVersions) {
@@ -43,18 +45,21 @@ TEST(CudaStart, RefusesAnOldDriverWithBothVersions) {
   EXPECT_THAT(said, HasSubstr("\n" + kUnavailable + "\n"));
   EXPECT_THAT(said, HasSubstr("11.4"));
   EXPECT_THAT(said, HasSubstr("12.0 or newer"));
+  EXPECT_THAT(said, HasSubstr("native name [CUDA 11.4]"));
   EXPECT_THAT(said, HasSubstr("cuDriverGetVersion"));
 }
 
 TEST(CudaStart, KnowsTheToolkitsStubForWhatItIs) {
   const std::string said = start_with(stub("toolkit"));
   EXPECT_THAT(said, HasSubstr("\n" + kUnavailable + "\n34\ncuInit\n"));
+  EXPECT_THAT(said, HasSubstr("[CUDA_ERROR_STUB_LIBRARY]"));
   EXPECT_THAT(said, HasSubstr("stub"));
 }
 
 TEST(CudaStart, SaysThatThereIsNoDevice) {
   const std::string said = start_with(stub("nodevice"));
-  EXPECT_THAT(said, HasSubstr("\n" + kUnavailable + "\n100\ncuInit\n"));
+  EXPECT_THAT(said, HasSubstr("\n" + kNotFound + "\n100\ncuInit\n"));
+  EXPECT_THAT(said, HasSubstr("[CUDA_ERROR_NO_DEVICE]"));
   EXPECT_THAT(said, HasSubstr("no NVIDIA device"));
   EXPECT_THAT(said, HasSubstr("13.0"));
   EXPECT_THAT(said, HasSubstr("CUDA_VISIBLE_DEVICES"));
@@ -77,9 +82,9 @@ TEST(CudaStart, NamesMissingFunctions) {
 TEST(CudaStart, FailureIsRememberedAndGivenAgain) {
   const std::string said = start_with(stub("nodevice"));
   EXPECT_THAT(said, StartsWith("before " + kUnavailable));
-  EXPECT_THAT(said, HasSubstr("again " + kUnavailable));
-  EXPECT_THAT(said, HasSubstr("count " + kUnavailable + " 0"));
-  EXPECT_THAT(said, HasSubstr("open " + kUnavailable));
+  EXPECT_THAT(said, HasSubstr("again " + kNotFound));
+  EXPECT_THAT(said, HasSubstr("count " + kNotFound + " 0"));
+  EXPECT_THAT(said, HasSubstr("open " + kNotFound));
 }
 
 TEST(CudaStart, OldestDriverStartsWithoutOptionalFunctions) {
