@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ostream>
 #include <string>
 #include <tuple>
 
@@ -12,6 +13,11 @@ struct Expected {
   int left_entries, right_entries, matched;
   int first_difference;  ///< -1: null
 };
+
+/// Names the test in reports.
+void PrintTo(const Expected& expected, std::ostream* out) {
+  *out << expected.left << " with " << expected.right << ' ' << expected.view;
+}
 
 class DiffNumbers : public ::testing::TestWithParam<Expected> {};
 

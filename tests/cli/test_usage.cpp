@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ostream>
 #include <string>
 
 #include "cli/cli_test.h"
@@ -39,6 +40,15 @@ struct Mistake {
   std::vector<std::string> arguments;
   std::string says;
 };
+
+/// Names the test in reports, without what would need quoting there.
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+  *out << "lockstep";
+  for (const std::string& argument : mistake.arguments) {
+    *out << ' ';
+    for (const char c : argument) *out << (c == '(' || c == '=' ? '_' : c);
+  }
+}
 
 class CliMistakes : public ::testing::TestWithParam<Mistake> {};
 
