@@ -76,27 +76,6 @@ void issue_empty(Stream& stream, const lockstep_record& record, const char* call
   }
 }
 
-lockstep_record memory_record(const Device& device, bool allocates, std::uint32_t name,
-                              const Stream* stream, const Allocation& allocation) {
-  lockstep_record record =
-      blank_record(allocates ? LOCKSTEP_RECORD_ALLOC : LOCKSTEP_RECORD_FREE, name,
-                   device.signed_ordinal(), stream == nullptr ? 0 : stream->identity());
-  record.of.memory.allocation = allocation.id;
-  record.of.memory.address = allocation.base;
-  record.of.memory.bytes = allocation.bytes;
-  record.of.memory.memory_kind = allocation.kind;
-  return record;
-}
-
-void record_memory(const Device& device, bool allocates, std::uint32_t name, const Stream* stream,
-                   const Allocation& allocation, std::uint32_t flags = 0, std::uint64_t graph = 0,
-                   std::int32_t node = -1) {
-  if (!recording_active()) return;
-  Recording recording;
-  recording.begin(memory_record(device, allocates, name, stream, allocation));
-  recording.done(flags, graph, node);
-}
-
 void* allocate_on(Stream& stream, std::uint64_t bytes) {
   Device& device = stream.device();
   const std::uint32_t name = call_names().allocate_async;
@@ -108,14 +87,13 @@ void* allocate_on(Stream& stream, std::uint64_t bytes) {
     GraphNode node;
     node.kind = LOCKSTEP_NODE_ALLOC;
     node.memory = std::move(memory);
-    const std::uint32_t ordinal = capture_node(scope, std::move(node));
-    record_memory(device, true, name, &stream, allocation, LOCKSTEP_RECORD_CAPTURED,
-                  scope.graph().identity(), static_cast<std::int32_t>(ordinal));
+    capture_node(scope, std::move(node));
+    report_change(allocation, true, name, stream.identity(), LOCKSTEP_RECORD_CAPTURED);
     return allocation.pointer();
   }
   const Allocation allocation =
       device.memory().allocate(device.signed_ordinal(), bytes, LOCKSTEP_MEMORY_DEVICE);
-  record_memory(device, true, name, &stream, allocation);
+  report_change(allocation, true, name, stream.identity());
   return allocation.pointer();
 }
 
@@ -133,21 +111,21 @@ void free_on(Stream& stream, void* pointer) {
     GraphNode node;
     node.kind = LOCKSTEP_NODE_FREE;
     node.memory = std::move(memory);
-    const std::uint32_t ordinal = capture_node(scope, std::move(node));
-    record_memory(device, false, name, &stream, allocation, LOCKSTEP_RECORD_CAPTURED,
-                  scope.graph().identity(), static_cast<std::int32_t>(ordinal));
+    capture_node(scope, std::move(node));
+    report_change(allocation, false, name, stream.identity(), LOCKSTEP_RECORD_CAPTURED);
     return;
   }
   const Allocation allocation = device.memory().require_base(pointer);
   if (const auto memory = allocation.graph_memory.lock()) {
     if (!memory->live()) throw Error(Native::kInvalidValue, "no launch has allocated this memory");
     memory->set_live(false);
-    record_memory(device, false, name, &stream, allocation);
+    report_change(allocation, false, name, stream.identity());
     return;
   }
   MemoryMap& map = device.memory();
-  record_memory(device, false, name, &stream, allocation);
-  stream.enqueue_action([&map, removed = map.remove(pointer)] { map.release(removed); });
+  const Allocation removed = map.remove(pointer);
+  report_change(removed, false, name, stream.identity());
+  stream.enqueue_action([&map, removed] { map.release(removed); });
 }
 
 }  // namespace
@@ -213,8 +191,7 @@ void* allocate(Device& device, std::uint64_t bytes, std::uint32_t kind, Stream* 
   const bool pinned = kind == LOCKSTEP_MEMORY_PINNED;
   device.rules().check_unsafe(pinned ? "hostMemHostAlloc" : "hostMemAlloc");
   const Allocation allocation = device.memory().allocate(device.signed_ordinal(), bytes, kind);
-  record_memory(device, true, pinned ? call_names().allocate_host : call_names().allocate, nullptr,
-                allocation);
+  report_change(allocation, true, pinned ? call_names().allocate_host : call_names().allocate);
   return allocation.pointer();
 }
 
@@ -233,23 +210,25 @@ void free(Device& device, void* pointer, Stream* stream) {
   }
   // Work in flight may use it.
   device.drain();
-  record_memory(device, false, pinned ? call_names().free_host : call_names().free, nullptr,
-                allocation);
+  const std::uint32_t name = pinned ? call_names().free_host : call_names().free;
   if (memory != nullptr) {
     memory->set_live(false);
+    report_change(allocation, false, name);
     return;
   }
-  device.memory().release(device.memory().remove(pointer));
+  const Allocation removed = device.memory().remove(pointer);
+  report_change(removed, false, name);
+  device.memory().release(removed);
 }
 
 void register_memory(Device& device, void* pointer, std::uint64_t bytes) {
   device.rules().check_unsafe("hostMemHostRegister");
-  device.memory().add_registered(pointer, bytes);
+  report_change(device.memory().add_registered(pointer, bytes), true, call_names().host_register);
 }
 
 void unregister_memory(Device& device, void* pointer) {
   device.rules().check_unsafe("hostMemHostUnregister");
-  device.memory().remove_registered(pointer);
+  report_change(device.memory().remove_registered(pointer), false, call_names().host_unregister);
 }
 
 void synchronize(Device& device) {

@@ -24,18 +24,19 @@ std::string address_text(const void* pointer) {
   return text;
 }
 
-void report_change(const Allocation& allocation, bool allocated) {
-  lockstep_record record =
-      blank_record(allocated ? LOCKSTEP_RECORD_ALLOC : LOCKSTEP_RECORD_FREE,
-                   allocated ? call_names().allocate : call_names().free, allocation.device, 0);
+}  // namespace
+
+void report_change(const Allocation& allocation, bool allocates, std::uint32_t name,
+                   std::uint64_t stream, std::uint32_t flags) {
+  lockstep_record record = blank_record(allocates ? LOCKSTEP_RECORD_ALLOC : LOCKSTEP_RECORD_FREE,
+                                        name, allocation.device, stream);
+  record.flags = flags;
   record.of.memory.allocation = allocation.id;
   record.of.memory.address = allocation.base;
   record.of.memory.bytes = allocation.bytes;
   record.of.memory.memory_kind = allocation.kind;
   report_memory(record);
 }
-
-}  // namespace
 
 MemoryMap::MemoryMap(std::uint32_t devices, std::uint64_t bytes_per_device,
                      std::uint64_t fail_allocation)
@@ -86,7 +87,6 @@ Allocation MemoryMap::allocate(std::int32_t device, std::uint64_t bytes, std::ui
     const std::unique_lock lock(mutex_);
     insert_locked(allocation);
   }
-  report_change(allocation, true);
   return allocation;
 }
 
@@ -117,17 +117,13 @@ Allocation MemoryMap::require_base(const void* pointer) const {
 }
 
 Allocation MemoryMap::remove(const void* pointer) {
-  Allocation allocation;
-  {
-    const std::unique_lock lock(mutex_);
-    const auto found = by_base_.find(reinterpret_cast<std::uintptr_t>(pointer));
-    if (found == by_base_.end()) {
-      throw Error(Native::kInvalidValue, address_text(pointer) + " was freed meanwhile");
-    }
-    allocation = found->second;
-    by_base_.erase(found);
+  const std::unique_lock lock(mutex_);
+  const auto found = by_base_.find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == by_base_.end()) {
+    throw Error(Native::kInvalidValue, address_text(pointer) + " was freed meanwhile");
   }
-  report_change(allocation, false);
+  Allocation allocation = found->second;
+  by_base_.erase(found);
   return allocation;
 }
 
@@ -138,7 +134,7 @@ void MemoryMap::release(const Allocation& allocation) noexcept {
   used_[static_cast<std::size_t>(allocation.device)] -= allocation.bytes;
 }
 
-void MemoryMap::add_registered(void* pointer, std::uint64_t bytes) {
+Allocation MemoryMap::add_registered(void* pointer, std::uint64_t bytes) {
   if (pointer == nullptr || bytes == 0) {
     throw Error(Native::kInvalidValue, "nothing to register: null pointer or 0 bytes");
   }
@@ -159,10 +155,10 @@ void MemoryMap::add_registered(void* pointer, std::uint64_t bytes) {
     }
     insert_locked(allocation);
   }
-  report_change(allocation, true);
+  return allocation;
 }
 
-void MemoryMap::remove_registered(void* pointer) {
+Allocation MemoryMap::remove_registered(void* pointer) {
   {
     const std::shared_lock lock(mutex_);
     const auto found = by_base_.find(reinterpret_cast<std::uintptr_t>(pointer));
@@ -170,7 +166,7 @@ void MemoryMap::remove_registered(void* pointer) {
       throw Error(Native::kInvalidValue, address_text(pointer) + " is not registered");
     }
   }
-  remove(pointer);
+  return remove(pointer);
 }
 
 void MemoryMap::add_global(std::int32_t device, void* pointer, std::uint64_t bytes) {
@@ -186,10 +182,10 @@ void MemoryMap::add_global(std::int32_t device, void* pointer, std::uint64_t byt
     if (by_base_.contains(allocation.base)) return;
     insert_locked(allocation);
   }
-  report_change(allocation, true);
+  report_change(allocation, true, call_names().global, 0, LOCKSTEP_RECORD_INTERNAL);
 }
 
-void MemoryMap::forget(void* pointer) noexcept {
+void MemoryMap::forget(void* pointer, std::uint32_t name) noexcept {
   Allocation allocation;
   {
     const std::unique_lock lock(mutex_);
@@ -198,7 +194,7 @@ void MemoryMap::forget(void* pointer) noexcept {
     allocation = found->second;
     by_base_.erase(found);
   }
-  report_change(allocation, false);
+  report_change(allocation, false, name, 0, LOCKSTEP_RECORD_INTERNAL);
 }
 
 const Allocation* MemoryMap::find_locked(std::uintptr_t address) const {
@@ -228,7 +224,7 @@ GraphMemory::GraphMemory(MemoryMap& map, std::int32_t device, std::uint64_t byte
 }
 
 GraphMemory::~GraphMemory() {
-  map_.forget(allocation_.pointer());
+  map_.forget(allocation_.pointer(), call_names().free);
   map_.release(allocation_);
 }
 

@@ -25,9 +25,13 @@ struct Allocation {
   void* pointer() const noexcept { return reinterpret_cast<void*>(base); }
 };
 
+// How the recorder sees a change of the map; of kind alloc or free. flags: LOCKSTEP_RECORD_*.
+void report_change(const Allocation& allocation, bool allocates, std::uint32_t name,
+                   std::uint64_t stream = 0, std::uint32_t flags = 0);
+
 // All memory of the process that the runtime knows of. "Device" memory is ordinary memory that is
 // known to be a device's; what is not in here is pageable host memory. Thread-safe; functions throw
-// hostrt::Error. Reports allocations and frees to the recorder.
+// hostrt::Error. Recording is the caller's part, who knows the call.
 class MemoryMap {
  public:
   MemoryMap(std::uint32_t devices, std::uint64_t bytes_per_device, std::uint64_t fail_allocation);
@@ -41,10 +45,12 @@ class MemoryMap {
   Allocation remove(const void* pointer);
   void release(const Allocation& allocation) noexcept;
 
-  void add_registered(void* pointer, std::uint64_t bytes);
-  void remove_registered(void* pointer);
+  Allocation add_registered(void* pointer, std::uint64_t bytes);
+  Allocation remove_registered(void* pointer);
+  // Variables of modules: known from the first time somebody asks for them.
   void add_global(std::int32_t device, void* pointer, std::uint64_t bytes);
-  void forget(void* pointer) noexcept;
+  // Takes a stretch out that nobody freed by a call of its own; recorded as `name`, internal.
+  void forget(void* pointer, std::uint32_t name) noexcept;
 
   // The stretch `pointer` lies in; false for pageable memory.
   bool find(const void* pointer, Allocation* allocation) const;

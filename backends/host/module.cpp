@@ -94,7 +94,7 @@ Module::Module(Device& device, std::shared_ptr<hostjit::Module> code)
 }
 
 Module::~Module() {
-  for (void* global : globals_) device_.memory().forget(global);
+  for (void* global : globals_) device_.memory().forget(global, call_names().global);
 }
 
 std::shared_ptr<Module> Module::create(Device& device, const lockstep_module_desc& desc) {

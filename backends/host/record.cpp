@@ -36,6 +36,9 @@ CallNames intern_call_names() {
   names.free = intern("hostMemFree");
   names.free_async = intern("hostMemFreeAsync");
   names.free_host = intern("hostMemFreeHost");
+  names.host_register = intern("hostMemHostRegister");
+  names.host_unregister = intern("hostMemHostUnregister");
+  names.global = intern("hostModuleGetGlobal");
   names.stream_synchronize = intern("hostStreamSynchronize");
   names.event_synchronize = intern("hostEventSynchronize");
   names.device_synchronize = intern("hostDeviceSynchronize");

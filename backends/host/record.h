@@ -23,6 +23,7 @@ struct CallNames {
   std::uint32_t set[5], set_2d[5];  // by value size: 1, 2, 4
   std::uint32_t graph_launch, host_function, event_record, event_wait;
   std::uint32_t allocate, allocate_async, allocate_host, free, free_async, free_host;
+  std::uint32_t host_register, host_unregister, global;
   std::uint32_t stream_synchronize, event_synchronize, device_synchronize;
   std::uint32_t empty;
 };

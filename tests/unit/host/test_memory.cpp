@@ -318,6 +318,14 @@ TEST_F(Memory, StreamOrderedMemoryIsFreedInOrder) {
   EXPECT_EQ(call(b.memory_free, device, p, s.get()).native, 1);
   *static_cast<volatile int*>(flag) = 1;
   EXPECT_EQ(read(s, out, 1)[0], 17);
+  const std::vector<lockstep_record> reports = memory_reports();
+  const lockstep_record& allocated = reports.at(reports.size() - 2);
+  const lockstep_record& freed = reports.back();
+  EXPECT_EQ(text_of(allocated.name), "hostMemAllocAsync");
+  EXPECT_EQ(text_of(freed.name), "hostMemFreeAsync");
+  EXPECT_EQ(allocated.stream, b.stream_identity(s.get()));
+  EXPECT_EQ(freed.stream, allocated.stream);
+  EXPECT_EQ(freed.of.memory.allocation, allocated.of.memory.allocation);
 }
 
 TEST_F(Memory, VariablesOfAModuleAreDeviceMemory) {
