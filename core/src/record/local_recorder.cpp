@@ -275,13 +275,13 @@ void LocalRecorder::on_after_fork(bool child) noexcept {
   LocalRecorder* self = existing();
   if (self == nullptr) return;
   if (child) {
-    // Forgotten, not destroyed: their buffers and files are the parent's.
     self->generation_.fetch_add(1, std::memory_order_relaxed);
-    static_cast<void>(self->segment_.release());
-    static_cast<void>(self->global_.release());
+    self->segment_.reset();
+    self->global_.reset();
     if (self->file_) {
+      // Kept, because closing it would write the parent's buffer into the parent's file.
       auto fresh = self->file_->for_child();
-      static_cast<void>(self->file_.release());
+      self->files_of_parents_.push_back(std::move(self->file_));
       self->file_ = std::move(fresh);
     }
     self->open_traces_ = 0;

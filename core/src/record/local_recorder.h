@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "recorder/recorder.h"
 #include "src/record/assembler.h"
@@ -78,6 +79,7 @@ class LocalRecorder {
   std::mutex mutex_;  ///< guards all below that is not atomic; held while draining
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<SelfRecording> file_;
+  std::vector<std::unique_ptr<SelfRecording>> files_of_parents_;
   std::unique_ptr<MemoryTrace> global_;
   std::uint32_t open_traces_ = 0;
   std::atomic<std::uint64_t> generation_{1};

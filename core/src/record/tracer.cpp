@@ -31,13 +31,7 @@ LaunchTrace& LaunchTrace::operator=(LaunchTrace&& other) noexcept {
   return *this;
 }
 
-LaunchTrace::~LaunchTrace() {
-  stop();
-  // The parent's trace: what its parts refer to was left behind in the fork.
-  if (state_ && !LocalRecorder::get().is_current(*state_->trace)) {
-    static_cast<void>(state_->trace.release());
-  }
-}
+LaunchTrace::~LaunchTrace() { stop(); }
 
 void LaunchTrace::stop() {
   if (state_) LocalRecorder::get().close(*state_->trace);
