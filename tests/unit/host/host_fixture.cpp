@@ -115,6 +115,7 @@ lockstep_module* shared_module() {
       std::fprintf(stderr, "%s\n%s\n", r.message.c_str(), r.log.c_str());
       std::abort();
     }
+    backend().device_close(device);
     return result;
   }();
   return module;
