@@ -169,6 +169,11 @@ namespace {
 
 GraphNode add_event(GraphState& graph, std::span<const GraphNode> dependencies, const Event& event,
                     std::uint32_t kind, const char* function) {
+  if (&event.state().device_state.backend != &graph.device_state.backend) {
+    runtime::throw_invalid(
+        fmt::format("{} of an event of {}", function, event.state().device_state.id),
+        graph.device_state.id);
+  }
   lockstep_node_desc desc = describe_node(kind);
   desc.event = event.state().handle;
   const GraphNode node = add(graph, dependencies, desc, function);

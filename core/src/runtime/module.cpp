@@ -25,7 +25,9 @@ std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
 
 /// What is text by its looks is PTX; anything else a plugin finds out by its bytes.
 bool is_ptx(std::span<const std::byte> image) {
-  const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  // Compilers hand PTX out with its terminator.
+  while (!text.empty() && text.back() == '\0') text.remove_suffix(1);
   const std::string_view head = text.substr(0, 64 * 1024);
   return head.find('\0') == std::string_view::npos &&
          head.find(".version") != std::string_view::npos;
@@ -85,6 +87,7 @@ Module Device::load_module(std::span<const std::byte> image) const {
   std::string ptx;
   if (is_ptx(image)) {
     ptx.assign(reinterpret_cast<const char*>(image.data()), image.size());
+    ptx.erase(ptx.find_last_not_of('\0') + 1);
     desc.format = LOCKSTEP_MODULE_PTX;
     desc.data = ptx.c_str();
     desc.bytes = ptx.size();

@@ -51,6 +51,30 @@ void count_operation(Capture& capture, StreamState& stream) {
                          stream.where());
 }
 
+void check_event(const StreamState& stream, const detail::EventState& event, const char* function) {
+  if (&event.device_state.backend == &stream.device_state.backend) [[likely]]
+    return;
+  runtime::throw_invalid(fmt::format("{} of an event of {}: events do not reach across backends; "
+                                     "synchronise instead",
+                                     function, event.device_state.id),
+                         stream.where());
+}
+
+/// Pinned memory of another backend is host memory like any other; device memory is out of reach.
+void check_owner(const StreamState& stream, const detail::AllocationPtr* owner,
+                 const char* function) {
+  if (owner == nullptr || *owner == nullptr) return;
+  const detail::Allocation& allocation = **owner;
+  if (allocation.backend == &stream.device_state.backend || allocation.kind == MemoryKind::kPinned)
+      [[likely]] {
+    return;
+  }
+  runtime::throw_invalid(fmt::format("{} with a buffer of {}: memory of another backend cannot be "
+                                     "reached; copy it through host memory",
+                                     function, allocation.device.id()),
+                         stream.where());
+}
+
 }  // namespace
 
 StreamState& StreamRef::state() const {
@@ -99,6 +123,8 @@ namespace {
 
 void copy_region(StreamState& stream, const CopyRegion& region, const runtime::CopyOwners& owners) {
   stream.device_state.check_usable();
+  check_owner(stream, owners.destination, "Stream::copy");
+  check_owner(stream, owners.source, "Stream::copy");
   const std::shared_ptr<Capture> capture = capture_of(stream);
   ErrorRecord error;
   if (capture == nullptr) [[likely]] {
@@ -147,6 +173,7 @@ void StreamRef::fill(const FillRegion& region) const { fill_checked(region, null
 void StreamRef::fill_checked(const FillRegion& region, const detail::AllocationPtr* owner) const {
   StreamState& stream = state();
   stream.device_state.check_usable();
+  check_owner(stream, owner, "Stream::fill");
   const lockstep_set_desc desc =
       runtime::describe_fill(region, "Stream::fill", stream.device_state.id);
   const std::shared_ptr<Capture> capture = capture_of(stream);
@@ -194,6 +221,7 @@ void StreamRef::record(const Event& event_handle) const {
   StreamState& stream = state();
   stream.device_state.check_usable();
   detail::EventState& event = event_handle.state();
+  check_event(stream, event, "Stream::record");
   const std::shared_ptr<Capture> capture = capture_of(stream);
   ErrorRecord error;
   check(stream, stream.table.event_record(event.handle, stream.handle, &error), error,
@@ -215,6 +243,7 @@ void StreamRef::wait(const Event& event_handle) const {
   StreamState& stream = state();
   stream.device_state.check_usable();
   detail::EventState& event = event_handle.state();
+  check_event(stream, event, "Stream::wait");
   ErrorRecord error;
   check(stream, stream.table.stream_wait_event(stream.handle, event.handle, &error), error,
         "Stream::wait");

@@ -137,6 +137,16 @@ TEST_F(Arguments, BuffersOfAnotherBackendAreRefused) {
   const Buffer<int> foreign = Device::open("elsewhere").allocate<int>(8);
   EXPECT_THAT(refused([&] { stream.launch(add_one, {}, foreign, 8u); }),
               HasSubstr("argument 0 is a buffer of elsewhere:0"));
+  EXPECT_THAT(refused([&] { stream.copy(buffer, foreign); }),
+              HasSubstr("Stream::copy with a buffer of elsewhere:0"));
+  EXPECT_THAT(refused([&] { stream.fill(foreign, 1); }), HasSubstr("a buffer of elsewhere:0"));
+  const Device elsewhere = Device::open("elsewhere");
+  EXPECT_THAT(refused([&] { stream.wait(elsewhere.create_event()); }),
+              HasSubstr("an event of elsewhere:0"));
+  const Buffer<int> pinned = elsewhere.allocate_pinned<int>(8);
+  pinned.span()[7] = 5;
+  stream.copy(buffer, pinned);
+  EXPECT_EQ(fake.control.copies, 1);
 }
 
 // BIG-01: one typed error, from a launch and from a node.

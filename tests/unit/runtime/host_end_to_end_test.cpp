@@ -135,6 +135,7 @@ TEST_F(Host, CAP_07_LegacyStreamWhileABlockingStreamCaptures) {
     legacy.fill(d, 8);
   });
   EXPECT_EQ(graph.node_count(), 1u);
+  legacy.synchronize();  // the other stream does not wait for it by itself
   EXPECT_EQ(read(free_stream, d), 8);
 }
 
