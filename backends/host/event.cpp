@@ -91,8 +91,10 @@ void Event::synchronize() {
   {
     const std::lock_guard lock(mutex_);
     if (recording_active()) {
-      recording.begin(blank_record(LOCKSTEP_RECORD_SYNCHRONIZE, call_names().event_synchronize,
-                                   device_.signed_ordinal(), 0));
+      lockstep_record record = blank_record(
+          LOCKSTEP_RECORD_SYNCHRONIZE, call_names().event_synchronize, device_.signed_ordinal(), 0);
+      record.of.event.event = latest_ != nullptr ? latest_id_ : 0;
+      recording.begin(record);
     }
     device_.rules().check_event_wait(capture_, "hostEventSynchronize");
     fence = latest_;

@@ -26,6 +26,7 @@ std::uint32_t group_size(const lockstep_record& record) noexcept {
       return sizeof(record.of.graph_launch);
     case LOCKSTEP_RECORD_EVENT_RECORD:
     case LOCKSTEP_RECORD_EVENT_WAIT:
+    case LOCKSTEP_RECORD_SYNCHRONIZE:
       return sizeof(record.of.event);
     case LOCKSTEP_RECORD_ALLOC:
     case LOCKSTEP_RECORD_FREE:

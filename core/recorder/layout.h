@@ -150,6 +150,8 @@ struct EntryRecord {
   std::uint32_t group_size;
   std::uint32_t argument_count;  ///< kUnknownArguments = layout not known
 };
+/// EntryRecord::flags beside those of lockstep_record: work that only private traces see.
+inline constexpr std::uint32_t kRecordPrivate = 1u << 31;
 inline constexpr std::uint32_t kUnknownArguments = 0xffffffffu;
 
 struct KernelGroup {

@@ -11,6 +11,10 @@
 namespace lockstep::recorder {
 namespace {
 
+__thread std::int32_t t_private __attribute__((tls_model("initial-exec"))) = 0;
+
+std::int32_t private_work(std::int32_t change) { return t_private += change; }
+
 Ring* my_ring() noexcept {
   Ring* ring = t_ring;
   return __builtin_expect(ring != nullptr, 1) ? ring : acquire_ring();
@@ -25,6 +29,7 @@ EntryRecord* write_entry(Ring* ring, const lockstep_record& record, RecordType t
   auto* entry = reinterpret_cast<EntryRecord*>(reserve_record(ring, size));
   if (entry != nullptr) {
     encode(entry, record, with_arguments);
+    if (__builtin_expect(t_private != 0, 0)) entry->flags |= kRecordPrivate;
     publish_record(ring, &entry->header, type, size, state);
   }
   leave(ring);
@@ -139,8 +144,9 @@ const lockstep_recorder kTable = {sizeof(lockstep_recorder),
                                   define_graph,
                                   memory};
 
-const Api kApi = {kLayoutVersion, sizeof(Api), &kTable,   prepare,     control, ring_at,
-                  attach,         want,        find_text, this_thread, publish, close_recorder};
+const Api kApi = {kLayoutVersion, sizeof(Api),    &kTable,     prepare,   control,
+                  ring_at,        attach,         want,        find_text, this_thread,
+                  publish,        close_recorder, private_work};
 
 }  // namespace
 

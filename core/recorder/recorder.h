@@ -44,6 +44,9 @@ struct Api {
   void (*publish)(RecordType type, const void* bytes, std::size_t size);
   /// Nothing is recorded any more; who waits for room goes on.
   void (*close)();
+  /// Adds `change` to how often the calling thread has begun private work, and returns that.
+  /// Whatever it records while that is not 0 is marked with kRecordPrivate.
+  std::int32_t (*private_work)(std::int32_t change);
 };
 
 const Api* api();

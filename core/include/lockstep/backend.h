@@ -214,7 +214,9 @@ typedef struct lockstep_record {
       uint32_t version;
     } graph_launch;
     struct {
-      uint64_t event; /* identity of one record of an event: a wait names the record it binds */
+      /* Identity of one record of an event: a wait names the record it binds, and so does a
+       * synchronise of an event (0 in any other synchronise). */
+      uint64_t event;
     } event;
     struct {
       uint64_t allocation, address, bytes;

@@ -144,7 +144,7 @@ std::uint64_t Assembler::count_racing(const DecodedEntry& decoded, bool pending)
 }
 
 void Assembler::give(DecodedEntry&& decoded, std::uint64_t racing) {
-  if (first_entry_) {
+  if (first_entry_ && !decoded.private_work) {
     // Moved out first: the callback may add traces, and must not be called twice.
     const auto callback = std::exchange(first_entry_, nullptr);
     callback();

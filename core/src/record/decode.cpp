@@ -116,6 +116,7 @@ bool Decoder::restore(const EntryRecord& record, lockstep_record& restored) {
       return copy_group(record, &of.graph_launch, sizeof(of.graph_launch));
     case LOCKSTEP_RECORD_EVENT_RECORD:
     case LOCKSTEP_RECORD_EVENT_WAIT:
+    case LOCKSTEP_RECORD_SYNCHRONIZE:
       return copy_group(record, &of.event, sizeof(of.event));
     case LOCKSTEP_RECORD_ALLOC:
     case LOCKSTEP_RECORD_FREE:
@@ -160,6 +161,7 @@ bool Decoder::decode(const EntryRecord& record, DecodedEntry& decoded) {
   if (record.header.size < sizeof(EntryRecord) || !restore(record, restored)) return false;
   decoded.entry = entry_from_record(restored, text_);
   decoded.stream = record.stream;
+  decoded.private_work = (record.flags & recorder::kRecordPrivate) != 0;
   switch (record.kind) {
     case LOCKSTEP_RECORD_KERNEL:
       decoded.arguments_known = restored.of.kernel.parameter_count != UINT32_MAX;
@@ -177,6 +179,7 @@ bool Decoder::decode(const EntryRecord& record, DecodedEntry& decoded) {
       break;
     case LOCKSTEP_RECORD_EVENT_RECORD:
     case LOCKSTEP_RECORD_EVENT_WAIT:
+    case LOCKSTEP_RECORD_SYNCHRONIZE:
       decoded.event = restored.of.event.event;
       break;
     case LOCKSTEP_RECORD_ALLOC:

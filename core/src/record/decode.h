@@ -34,6 +34,7 @@ struct DecodedEntry {
   std::uint64_t graph = 0;
   std::uint64_t event = 0;
   std::uint64_t ticks = 0;
+  bool private_work = false;     ///< for private traces only
   bool arguments_known = false;  ///< and all of them may be hashed
   std::vector<Place> arguments;  ///< one for each of entry.arguments
   Place source, destination;

@@ -152,6 +152,7 @@ std::unique_ptr<MemoryTrace> LocalRecorder::open(const TraceFilter& filter) {
   auto trace = std::make_unique<MemoryTrace>(
       filter, current->control.sequence.load(std::memory_order_acquire),
       recorder::monotonic_nanoseconds());
+  if (api_.private_work(0) != 0) trace->builder.make_private();
   trace->generation = generation_.load(std::memory_order_relaxed);
   trace->footer.dropped = current->control.dropped.load(std::memory_order_relaxed);
   trace->footer.stalls = current->control.stalls.load(std::memory_order_relaxed);

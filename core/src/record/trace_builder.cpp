@@ -42,8 +42,9 @@ TraceBuilder::TraceBuilder(TraceOutput& output, TraceFilter filter, std::uint64_
       hold_back_(hold_back) {}
 
 bool TraceBuilder::accepts(const DecodedEntry& decoded) const {
-  return decoded.entry.sequence >= first_sequence_ && names(filter_.streams, decoded.stream) &&
-         names(filter_.devices, decoded.entry.device) && names(filter_.threads, decoded.thread) &&
+  return decoded.private_work == private_ && decoded.entry.sequence >= first_sequence_ &&
+         names(filter_.streams, decoded.stream) && names(filter_.devices, decoded.entry.device) &&
+         names(filter_.threads, decoded.thread) &&
          (decoded.entry.kind == OperationKind::kGraphLaunch ||
           names(filter_.kinds, decoded.entry.kind));
 }
@@ -100,7 +101,7 @@ void TraceBuilder::number_stream(LaunchTraceEntry& entry, std::uint64_t stream,
                                  const Definitions& definitions) {
   if (stream == 0) {
     // Of the whole device: only its name tells it from stream 0 otherwise.
-    if (entry.kind == OperationKind::kSynchronize) {
+    if (entry.kind == OperationKind::kSynchronize && entry.event < 0) {
       entry.unknown.emplace_back("scope", "\"device\"");
     }
     return;

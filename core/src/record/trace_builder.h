@@ -64,6 +64,8 @@ class TraceBuilder {
   TraceBuilder(TraceOutput& output, TraceFilter filter, std::uint64_t first_sequence,
                std::uint64_t begin_ns, bool hold_back);
 
+  /// Private work goes to private traces, and they take nothing else.
+  void make_private() noexcept { private_ = true; }
   bool accepts(const DecodedEntry& decoded) const;
   /// Adds what accepts() took. `time_ns` is the host's, `racing` counts calls on the same stream
   /// that this one overlapped.
@@ -98,6 +100,7 @@ class TraceBuilder {
   std::uint64_t first_sequence_;
   std::uint64_t begin_ns_;
   bool hold_back_;
+  bool private_ = false;
   std::uint64_t racing_ = 0;
   Numbers<std::uint32_t> streams_, provisional_, threads_, buffers_, contexts_;
   Numbers<std::int32_t> graphs_;

@@ -163,6 +163,7 @@ void append_group(std::string& out, const LaunchTraceEntry& entry) {
       break;
     case OperationKind::kEventRecord:
     case OperationKind::kEventWait:
+    case OperationKind::kSynchronize:
       if (entry.event >= 0) append_field(out, ",\"event\":", entry.event);
       break;
     case OperationKind::kAlloc:
