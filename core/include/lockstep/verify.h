@@ -77,9 +77,14 @@ struct VerifyOptions {
 
 /// Runs `step` eagerly and launches `replay`, on a stream of its own, and compares. L0–L3 need one
 /// eager run and one replay. L4: two eager runs (bytes that differ between them are known to be
-/// nondeterministic and are left out, and said), outputs poisoned, in-place memory restored, then
-/// replay. Blocks. Illegal during capture. An open user trace does not see any of it.
-/// \throws Error of the runs themselves; never for a mismatch.
+/// nondeterministic and are left out, and said; so are bytes that neither run wrote, because
+/// outputs are poisoned before each), then outputs hold the complement of what eager wrote,
+/// in-place memory is restored, then replay. In-place memory is compared too, and restored after
+/// the last run. What the calling thread enqueues counts as the step's work, on whatever stream.
+/// Blocks: waits for the device before, between and after the runs. Illegal during capture. An open
+/// user trace does not see any of it. \throws Error of the runs themselves, kInvalidArgument for an
+/// empty `replay` or `step` and for
+///         kValues without outputs; whatever `step` throws; never for a mismatch.
 LOCKSTEP_API VerifyReport verify(const GraphExec& replay, const std::function<void(Stream&)>& step,
                                  const VerifyOptions& options = {});
 

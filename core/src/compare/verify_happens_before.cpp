@@ -36,6 +36,11 @@ SyncScope scope_of(const LaunchTraceEntry& entry) {
     return name.find(word) != std::string_view::npos;
   };
   if (says("Event") || says("event")) return SyncScope::kEvent;
+  if (entry.event >= 0) return SyncScope::kEvent;
+  // Our recorder says so where there is no stream; names decide in the files of others.
+  for (const auto& [key, value] : entry.unknown) {
+    if (key == "scope" && value == "\"device\"") return SyncScope::kDevice;
+  }
   if (says("Ctx") || says("Context") || says("Device") || says("device")) return SyncScope::kDevice;
   return SyncScope::kStream;
 }

@@ -126,10 +126,16 @@ std::vector<const Capture*> assign(const Trace& trace, const std::vector<Key>& g
   const auto equals = [&](const Key& key, const Capture& capture) {
     return capture.hashes == sorted_hashes(trace.graphs.at(key).nodes);
   };
-  const auto names_defined = [&](const Capture& capture) {
-    return trace.graphs.count(capture.label) != 0;
+  // A recorder that numbers captures and executables alike names the graph without its version:
+  // then the first version is meant.
+  const auto named_by = [&](const Capture& capture) {
+    const auto first = trace.graphs.lower_bound(capture.label);
+    const bool defined = first != trace.graphs.end() && first->first.first == capture.label.first &&
+                         (capture.label.second == 0 || first->first == capture.label);
+    return defined ? first->first : Key{-1, 0};
   };
-  assign_where([&](const Key& key, const Capture& capture) { return capture.label == key; });
+  const auto names_defined = [&](const Capture& capture) { return named_by(capture).first >= 0; };
+  assign_where([&](const Key& key, const Capture& capture) { return named_by(capture) == key; });
   assign_where([&](const Key& key, const Capture& capture) {
     return !capture.used && !names_defined(capture) && equals(key, capture);
   });
