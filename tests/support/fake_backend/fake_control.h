@@ -27,8 +27,9 @@ struct FakeControl {
   std::atomic<int> devices{0}, streams{0}, events{0}, modules{0}, graphs{0}, executables{0};
   std::atomic<int> allocations{0}, registrations{0};
   std::atomic<int> launches{0}, copies{0}, sets{0}, loads{0}, instantiations{0}, initializations{0};
-  std::atomic<int> illegal_frees{0};  ///< plain frees while a stream captured
-  std::atomic<bool> busy{false};      ///< streams say that they are not ready
+  std::atomic<int> illegal_frees{0};    ///< plain frees while a stream captured
+  std::atomic<bool> busy{false};        ///< streams say that they are not ready
+  std::atomic<bool> loses_sets{false};  ///< a captured set becomes an empty node
   std::atomic<std::uint32_t> update_result{0};
 
   std::mutex mutex;

@@ -137,7 +137,8 @@ lockstep_code enqueue(const char* slot, lockstep_stream* stream, std::shared_ptr
     return give(error, LOCKSTEP_E_CAPTURE_INVALIDATED, slot, "the capture is over",
                 LOCKSTEP_CAPTURE_RULE_INVALIDATED);
   } else {
-    add_node(capture->second.graph, std::move(work));
+    const bool lost = work->kind == LOCKSTEP_NODE_SET && all.control.loses_sets;
+    add_node(capture->second.graph, lost ? std::make_shared<Work>() : std::move(work));
   }
   return LOCKSTEP_OK;
 }

@@ -278,7 +278,19 @@ TEST_F(CaptureRules, PinnedBuffersAreLiveSlots) {
   }
 }
 
-TEST_F(CaptureRules, DifferencesBetweenRecordAndGraphAreListed) {
+TEST_F(CaptureRules, WhatADriverLosesIsListed) {
+  fake.control.loses_sets = true;
+  const Graph graph = stream.capture([&](StreamRef& s) {
+    s.launch(add_one, {}, buffer, 4u);
+    s.fill(buffer, 3);
+  });
+  const std::vector<std::string> differences = graph.capture_differences();
+  ASSERT_EQ(differences.size(), 1u);
+  EXPECT_THAT(differences[0], HasSubstr("node 1: recorded "));
+  EXPECT_THAT(differences[0], HasSubstr("16 B"));
+}
+
+TEST_F(CaptureRules, FaithfulGraphsShowNoDifferences) {
   const Graph graph = stream.capture([&](StreamRef& s) {
     s.launch(add_one, {}, buffer, 4u);
     s.fill(buffer, 3);
