@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <lockstep/backend.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/case.h"
+
+namespace conformance {
+
+void add_device_cases() {
+  add_rule_case("device.describes_itself", [](const Environment& env) {
+    const ls::Device& device = env.device();
+    expect(!device.name().empty() && !device.arch().empty(),
+           "a device has a name and an architecture");
+    expect(device.memory_bytes() > 0, "a device has memory");
+    expect_equal(device.simulated(), device.name().rfind("SIMULATED ", 0) == 0,
+                 "simulated devices say so in their name");
+    expect_equal(device.id(), device.backend() + ":" + std::to_string(device.ordinal()), "id");
+    expect(ls::Device::open(device.id()) == device, "opening it by its id gives the same device");
+  });
+
+  add_rule_case("device.warp_size_is_told", [](const Environment& env) {
+    const auto warp = env.device().attribute(LOCKSTEP_ATTR_WARP_SIZE);
+    expect(warp.has_value() && (*warp == 1 || *warp == 32 || *warp == 64),
+           "1 (host), 32 or 64 threads");
+  });
+
+  add_rule_case("device.unknown_attribute_is_absent", [](const Environment& env) {
+    expect(!env.device().attribute(99999).has_value(),
+           "an attribute that does not exist has no value");
+  });
+
+  add_rule_case("device.ordinal_out_of_range_is_refused", [](const Environment& env) {
+    try {
+      (void)ls::Device::open(env.device().backend() + ":4095");
+    } catch (const ls::Error& error) {
+      expect(error.code() == ls::ErrorCode::kUnavailable ||
+                 error.code() == ls::ErrorCode::kInvalidArgument,
+             "unavailable or invalid argument");
+      expect(std::string(error.what()).find("4095") != std::string::npos,
+             "the message names the ordinal");
+      return;
+    }
+    fail("device 4095 was opened");
+  });
+
+  add_rule_case("device.objects_of_another_device_are_refused", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const auto value = second.allocate<int>(1);
+    const ls::Stream stream = second.create_stream();
+    expect_error(
+        ls::ErrorCode::kInvalidArgument, "a kernel of device 0 on a stream of device 1", [&] {
+          stream.launch(env.kernel("add_constant<int>"), {.grid = 1, .block = 1}, value, 1, 1);
+        });
+  });
+
+  add_rule_case("device.second_device_works", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const auto value = make_buffer(second, std::vector<int>{1});
+    const ls::Stream stream = second.create_stream();
+    ls::LaunchTrace trace;
+    stream.launch(env.kernel("add_constant<int>", second), {.grid = 1, .block = 1}, *value, 2, 1);
+    stream.synchronize();
+    const auto entries = trace.take();
+    expect_equal(read(*value), std::vector<int>{3}, "value");
+    expect_equal(entries.at(0).device, second.ordinal(), "device of the entry");
+  });
+
+  add_rule_case("device.work_on_two_devices_at_once", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const auto a = make_buffer(env.device(), std::vector<int>{0}),
+               b = make_buffer(second, std::vector<int>{0});
+    const ls::Stream first_stream = env.device().create_stream(),
+                     second_stream = second.create_stream();
+    for (int i = 0; i < 100; ++i) {
+      first_stream.launch(env.kernel("add_constant<int>"), {.grid = 1, .block = 1}, *a, 1, 1);
+      second_stream.launch(env.kernel("add_constant<int>", second), {.grid = 1, .block = 1}, *b, 2,
+                           1);
+    }
+    first_stream.synchronize();
+    second_stream.synchronize();
+    expect_equal(read(*a), std::vector<int>{100}, "value of the first device");
+    expect_equal(read(*b), std::vector<int>{200}, "value of the second device");
+  });
+
+  // MEM-09: a peer copy waits for the work of its source that it was ordered behind.
+  add_rule_case("MEM_09.peer_copy", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    if (env.device().can_access_peer(second)) env.device().enable_peer_access(second);
+    if (second.can_access_peer(env.device())) second.enable_peer_access(env.device());
+    const auto source = make_buffer(env.device(), std::vector<int>{0});
+    const auto destination = make_buffer(second, std::vector<int>{0});
+    const ls::Stream writer = env.device().create_stream(), copier = second.create_stream();
+    const ls::Event written = env.device().create_event();
+    for (int round = 1; round <= 100; ++round) {
+      writer.launch(env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *source, round, 100000);
+      writer.record(written);
+      copier.wait(written);
+      ls::LaunchTrace trace;
+      copier.copy(*destination, *source);
+      copier.synchronize();
+      expect_equal(read(*destination), std::vector<int>{round}, "value on the second device");
+      const auto entries = trace.take();
+      expect(entries.at(0).memcpy_kind == ls::MemcpyKind::kDtoD &&
+                 entries[0].device == env.device().ordinal() &&
+                 entries[0].peer_device == second.ordinal(),
+             "one peer copy with both devices: " + ls::to_string(entries[0]));
+    }
+  });
+
+  add_rule_case("device.many_threads", [](const Environment& env) {
+    std::vector<std::thread> threads;
+    std::vector<std::string> errors(8);
+    for (std::size_t t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        try {
+          const auto value = make_buffer(env.device(), std::vector<int>{0});
+          const ls::Stream stream = env.device().create_stream();
+          for (int i = 0; i < 100; ++i) {
+            stream.launch(env.kernel("add_constant<int>"), {.grid = 1, .block = 1}, *value, 1, 1);
+          }
+          stream.synchronize();
+          expect_equal(read(*value), std::vector<int>{100}, "value");
+        } catch (const std::exception& error) {
+          errors[t] = error.what();
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (const std::string& error : errors) expect_equal(error, std::string(), "error of a thread");
+  });
+}
+
+}  // namespace conformance

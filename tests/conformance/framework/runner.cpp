@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "framework/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <ostream>
+#include <thread>
+#include <utility>
+
+namespace conformance {
+namespace {
+
+const char* name_of(Variant variant) {
+  switch (variant) {
+    case Variant::kEager:
+      return "eager";
+    case Variant::kGraph:
+      return "graph";
+    case Variant::kThread:
+      return "thread";
+  }
+  return "";
+}
+
+std::vector<std::uint64_t> hashes(const std::vector<ls::LaunchTraceEntry>& entries) {
+  std::vector<std::uint64_t> result;
+  for (const auto& entry : entries) result.push_back(entry.semantic_hash);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::string list(const std::vector<ls::LaunchTraceEntry>& entries) {
+  std::string text;
+  for (const auto& entry : entries) text += "\n      " + ls::to_string(entry);
+  return text;
+}
+
+void run_eager(const Environment& environment, const Case& item) {
+  const Work work = item.make_work(environment);
+  ls::Stream stream = environment.device().create_stream();
+  work.enqueue(stream);
+  stream.synchronize();
+  work.check();
+}
+
+/// Eager and graph side by side: the capture executes nothing, replay gives the eager result twice,
+/// and the two traces hold the same operations.
+void run_graph(const Environment& environment, const Case& item) {
+  const Work work = item.make_work(environment);
+  ls::Stream stream = environment.device().create_stream();
+  ls::LaunchTrace eager_trace;
+  work.enqueue(stream);
+  stream.synchronize();
+  const auto eager = eager_trace.take();
+  work.check();
+  if (work.reset) work.reset();
+
+  ls::LaunchTrace capture_trace;
+  const ls::Graph graph = stream.capture(work.enqueue);
+  const auto executed = capture_trace.take();
+  if (!executed.empty()) fail("the capture executed:" + list(executed));
+  // Work without nodes (empty copies, say) makes an empty graph, and that is what it should make.
+  const ls::GraphExec exec = graph.instantiate({.allow_empty = eager.empty()});
+  for (int launch = 0; launch < 2; ++launch) {
+    if (launch > 0 && work.reset) work.reset();
+    ls::LaunchTrace replay_trace;
+    exec.launch(stream);
+    stream.synchronize();
+    const auto replay = replay_trace.take();
+    work.check();
+    if (hashes(replay) != hashes(eager)) {
+      fail("replay and eager traces differ\n    eager:" + list(eager) +
+           "\n    replay:" + list(replay));
+    }
+  }
+}
+
+/// Runs on a thread that has never met the device, and brings its error back.
+void run_on_fresh_thread(const std::function<void()>& body) {
+  std::exception_ptr error;
+  std::thread thread([&] {
+    try {
+      body();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+void run_variant(const Environment& environment, const Case& item, Variant variant) {
+  const auto body = [&] {
+    if (item.run_rule) {
+      item.run_rule(environment);
+    } else if (variant == Variant::kGraph) {
+      run_graph(environment, item);
+    } else {
+      run_eager(environment, item);
+    }
+  };
+  if (variant == Variant::kThread) {
+    run_on_fresh_thread(body);
+  } else {
+    body();
+  }
+}
+
+CaseResult run_one(const std::vector<ls::Device>& devices, const Case& item, Variant variant,
+                   Waivers& waivers, const WaiverTarget& target) {
+  CaseResult result{item.name, name_of(variant), Outcome::kPassed, "", 0.0};
+  const auto begin = std::chrono::steady_clock::now();
+  bool unsupported = false;
+  try {
+    run_variant(Environment(devices), item, variant);
+  } catch (const NotApplicable& reason) {
+    result.outcome = Outcome::kNotApplicable;
+    result.message = reason.what();
+  } catch (const ls::Error& error) {
+    result.outcome = Outcome::kFailed;
+    unsupported = error.code() == ls::ErrorCode::kNotSupported;
+    result.message = error.what();
+  } catch (const std::exception& error) {
+    result.outcome = Outcome::kFailed;
+    result.message = error.what();
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  const Waiver* waiver = waivers.find(target, item.name, result.variant);
+  if (waiver == nullptr) return result;
+  if (result.outcome == Outcome::kPassed) {
+    result.outcome = Outcome::kUnexpectedPass;
+    result.message =
+        "waived as " + waiver->kind + " (" + waiver->reason + ") but it passed: remove the waiver";
+  } else if (result.outcome == Outcome::kFailed &&
+             (waiver->kind == "expected_failure" || unsupported)) {
+    result.outcome = Outcome::kWaived;
+    result.message = waiver->kind + ": " + waiver->reason + " [" + result.message + "]";
+  }
+  return result;
+}
+
+}  // namespace
+
+std::size_t Report::count(Outcome outcome) const {
+  return static_cast<std::size_t>(std::count_if(
+      results.begin(), results.end(), [&](const CaseResult& r) { return r.outcome == outcome; }));
+}
+
+bool Report::ok() const {
+  return waiver_problems.empty() && count(Outcome::kFailed) == 0 &&
+         count(Outcome::kUnexpectedPass) == 0 && count(Outcome::kPassed) > 0;
+}
+
+std::string to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPassed:
+      return "passed";
+    case Outcome::kFailed:
+      return "failed";
+    case Outcome::kWaived:
+      return "waived";
+    case Outcome::kNotApplicable:
+      return "not_applicable";
+    case Outcome::kUnexpectedPass:
+      return "unexpected_pass";
+  }
+  return "";
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0, t = 0, star = std::string_view::npos, retry = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p, ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      retry = t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++retry;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
+                 const RunOptions& options) {
+  const ls::Device& device = devices.front();
+  Report report;
+  report.backend = device.backend();
+  report.device = device.name();
+  report.arch = device.arch();
+  report.driver = device.driver();
+  report.simulated = device.simulated();
+  const WaiverTarget target{report.backend, report.driver, report.simulated};
+  for (const Case& item : all_cases()) {
+    if (!glob_match(options.filter, item.name)) continue;
+    std::vector<Variant> variants = {Variant::kEager, Variant::kThread};
+    if (item.make_work) variants.insert(variants.begin() + 1, Variant::kGraph);
+    for (const Variant variant : variants) {
+      CaseResult result = run_one(devices, item, variant, waivers, target);
+      if (options.progress != nullptr && (options.verbose || result.outcome != Outcome::kPassed)) {
+        *options.progress << to_string(result.outcome) << "  " << result.name << " ("
+                          << result.variant << ")" << (result.message.empty() ? "" : ": ")
+                          << result.message << '\n'
+                          << std::flush;
+      }
+      report.results.push_back(std::move(result));
+    }
+  }
+  if (options.filter == "*") report.waiver_problems = waivers.problems(target);
+  return report;
+}
+
+}  // namespace conformance

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "framework/case.h"
+#include "framework/waivers.h"
+
+namespace conformance {
+
+/// How a case was run.
+enum class Variant { kEager, kGraph, kThread };
+
+/// What became of one run of a case.
+enum class Outcome {
+  kPassed,
+  kFailed,
+  kWaived,          ///< failed or unsupported, and a waiver says why
+  kNotApplicable,   ///< the device has nothing to offer for it, with the reason
+  kUnexpectedPass,  ///< a waiver says it fails, and it did not
+};
+
+struct CaseResult {
+  std::string name;
+  std::string variant;  ///< "eager", "graph", "thread"
+  Outcome outcome = Outcome::kPassed;
+  std::string message;  ///< why, "" when passed
+  double seconds = 0.0;
+};
+
+/// One run of the suite over one backend: what the report file holds.
+struct Report {
+  std::string backend, device, arch, driver, lockstep_version;
+  bool simulated = false;
+  std::vector<CaseResult> results;
+  std::vector<std::string> waiver_problems;  ///< expired, matched nothing
+
+  std::size_t count(Outcome outcome) const;
+  /// Nothing failed, no waiver problem, and at least one case passed.
+  bool ok() const;
+};
+
+struct RunOptions {
+  std::string filter = "*";  ///< glob over case names
+  bool verbose = false;
+  std::ostream* progress = nullptr;
+};
+
+Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
+                 const RunOptions& options);
+
+std::string to_string(Outcome outcome);
+/// True when `text` matches a pattern of literal characters, `*` and `?`.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+}  // namespace conformance

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// lockstep-conformance: does a backend plugin keep the interface's promises?
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "framework/case.h"
+#include "framework/report.h"
+#include "framework/runner.h"
+
+namespace {
+
+namespace ls = lockstep;
+
+enum ExitCode : int {
+  kConforms = 0,
+  kDiffers = 1,
+  kUsage = 2,
+  kBadInput = 3,
+  kUnavailable = 4,
+  kInternal = 5
+};
+
+struct Options {
+  std::string backend;
+  std::filesystem::path waivers, report;
+  std::string filter = "*";
+  bool list = false, verbose = false, json = false;
+  std::filesystem::path left, right;
+};
+
+/// Every device of the backend, or the one device that was asked for and those after it.
+std::vector<ls::Device> open_devices(const std::string& backend) {
+  std::string which = backend;
+  if (backend.find('/') != std::string::npos) {
+    // A plugin file: it is searched first, and its name is what it says of itself.
+    setenv("LOCKSTEP_BACKEND_PATH", backend.c_str(), 1);
+    const auto file = std::filesystem::weakly_canonical(backend);
+    which.clear();
+    for (const ls::BackendReport& report : ls::list_backends()) {
+      if (std::filesystem::weakly_canonical(report.path) != file) continue;
+      if (report.status != ls::BackendStatus::kReady) {
+        throw ls::Error(
+            ls::ErrorCode::kUnavailable,
+            backend + ": " + std::string(ls::to_string(report.status)) + ": " + report.reason);
+      }
+      which = report.name;
+    }
+    if (which.empty())
+      throw ls::Error(ls::ErrorCode::kUnavailable, backend + ": no such plugin file");
+  }
+  std::vector<ls::Device> devices = {ls::Device::open(which)};
+  const std::string name = devices[0].backend();
+  for (std::int32_t ordinal = 0; which == name; ++ordinal) {
+    if (ordinal == devices[0].ordinal()) continue;
+    try {
+      devices.push_back(ls::Device::open(name + ":" + std::to_string(ordinal)));
+    } catch (const ls::Error&) {
+      break;  // past the last ordinal
+    }
+  }
+  return devices;
+}
+
+int run(const Options& options) {
+  if (options.list) {
+    for (const auto& item : conformance::all_cases()) std::cout << item.name << '\n';
+    return kConforms;
+  }
+  if (options.backend.empty()) {
+    std::cerr << "lockstep-conformance: name a backend or a plugin file with --backend\n";
+    return kUsage;
+  }
+  conformance::Waivers waivers;
+  if (!options.waivers.empty()) waivers = conformance::Waivers::load(options.waivers);
+  conformance::RunOptions run_options;
+  run_options.filter = options.filter;
+  run_options.verbose = options.verbose;
+  run_options.progress = &std::cerr;
+  const conformance::Report report =
+      conformance::run_suite(open_devices(options.backend), waivers, run_options);
+  if (!options.report.empty()) {
+    std::ofstream file(options.report);
+    file << conformance::to_json(report);
+    file.flush();
+    if (!file)
+      throw ls::Error(ls::ErrorCode::kInputOutput, options.report.string() + ": cannot be written");
+  }
+  std::cout << (options.json ? conformance::to_json(report) : conformance::to_text(report));
+  return report.ok() ? kConforms : kDiffers;
+}
+
+int compare(const Options& options) {
+  const auto comparison = conformance::compare(conformance::load_report(options.left),
+                                               conformance::load_report(options.right));
+  std::cout << comparison.text;
+  return comparison.equal ? kConforms : kDiffers;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs the conformance suite on a backend plugin.");
+  app.add_option("--backend", options.backend, "name (host, cuda, hip:1) or path of a plugin file");
+  app.add_option("--waivers", options.waivers, "TOML file of what the backend is known not to do");
+  app.add_option("--report", options.report, "write the report as JSON");
+  app.add_option("--filter", options.filter, "glob over case names, e.g. 'CAP_*'");
+  app.add_flag("--list", options.list, "list the cases and stop");
+  app.add_flag("--verbose", options.verbose, "a line for each run");
+  app.add_flag("--json", options.json, "the report on standard output as JSON");
+  CLI::App* comparison = app.add_subcommand("compare", "compare two reports case by case");
+  comparison->add_option("left", options.left)->required();
+  comparison->add_option("right", options.right)->required();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kConforms : kUsage;
+  }
+  try {
+    return comparison->parsed() ? compare(options) : run(options);
+  } catch (const ls::Error& error) {
+    std::cerr << "lockstep-conformance: " << error.what() << '\n';
+    switch (error.code()) {
+      case ls::ErrorCode::kUnavailable:
+        return kUnavailable;
+      case ls::ErrorCode::kInvalidFile:
+      case ls::ErrorCode::kNotFound:
+      case ls::ErrorCode::kInputOutput:
+        return kBadInput;
+      default:
+        return kInternal;
+    }
+  }
+}
