@@ -42,9 +42,10 @@ def run(command, environment=None, allow_failure=False):
 
 
 def skip_reason(case):
-    """GoogleTest prints the reason before the result; a skip without one is a failure."""
+    """What the test said: GoogleTest prints the reason before the result, other programs print a
+    line that begins with `skipped:`. A skip without a reason is a failure."""
     text = (case.findtext("system-out") or "") + (case.findtext("skipped") or "")
-    match = re.search(r"Skipped\n(.*?)(?:\n\n|\n\[|\Z)", text, re.DOTALL)
+    match = re.search(r"Skipped\n(.*?)(?:\n\n|\n\[|\Z)", text, re.DOTALL) or re.search(r"^skipped: (.+)$", text, re.MULTILINE)
     return match.group(1).strip().splitlines()[0] if match and match.group(1).strip() else ""
 
 

@@ -42,8 +42,9 @@ std::vector<std::string> failed_cases(const std::string& fault, const std::strin
     ADD_FAILURE() << "no report: " << result.err;
     return {};
   }
+  const auto json = nlohmann::json::parse(file);
   std::vector<std::string> failed;
-  for (const auto& item : nlohmann::json::parse(file).at("results")) {
+  for (const auto& item : json.at("results")) {
     if (item.at("outcome") == "failed") failed.push_back(item.at("case"));
   }
   return failed;
@@ -73,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"edges_are_lost", "graph.*", "graph.diamond_keeps_its_order"},
                       Fault{"sets_are_not_recorded", "trace.*", "trace.one_entry_a_call"},
                       Fault{"kernels_are_recorded_wrongly", "TRC_18*", "TRC_18.launch_shape"}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& fault) { return std::string(fault.param.name); });
 
 // The wrapper itself is not what the suite finds: without a fault everything passes.
 TEST(PlantedFaultControl, NoFaultPasses) {
