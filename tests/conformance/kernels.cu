@@ -70,8 +70,8 @@ struct CharAndInt {
 };
 
 // Every size and alignment that has gone wrong somewhere (case REP-19).
-__global__ void all_arguments(float* out, unsigned int n, unsigned char flag, double x, CharAndInt pair, bool yes,
-                              short small, long long large) {
+__global__ void all_arguments(float* out, unsigned int n, unsigned char flag, double x,
+                              CharAndInt pair, bool yes, short small, long long large) {
   out[0] = static_cast<float>(n);
   out[1] = static_cast<float>(flag);
   out[2] = static_cast<float>(x);
@@ -101,7 +101,8 @@ __global__ void tiled_product(const float* a, const float* b, float* c, int n) {
   __shared__ float tile_a[16][16];
   __shared__ float tile_b[16][16];
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
-  const int row = static_cast<int>(blockIdx.y) * 16 + ty, column = static_cast<int>(blockIdx.x) * 16 + tx;
+  const int row = static_cast<int>(blockIdx.y) * 16 + ty,
+            column = static_cast<int>(blockIdx.x) * 16 + tx;
   float sum = 0.0f;
   for (int k = 0; k < n; k += 16) {
     tile_a[ty][tx] = a[row * n + k + tx];

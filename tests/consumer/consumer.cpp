@@ -10,12 +10,13 @@ namespace ls = lockstep;
 int main() {
   const ls::Device device = ls::Device::open("host");
   ls::Stream stream = device.create_stream();
-  const ls::Kernel kernel =
-      device
-          .compile("__global__ void twice(float* x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; "
-                   "if (i < n) x[i] *= 2.0f; }",
-                   {.kernels = {"twice"}})
-          .kernel("twice");
+  const ls::Kernel kernel = device
+                                .compile(
+                                    "__global__ void twice(float* x, int n) { int i = blockIdx.x * "
+                                    "blockDim.x + threadIdx.x; "
+                                    "if (i < n) x[i] *= 2.0f; }",
+                                    {.kernels = {"twice"}})
+                                .kernel("twice");
   std::vector<float> values = {1.0f, 2.0f, 3.0f};
   auto buffer = device.allocate<float>(values.size());
   ls::LaunchTrace trace;

@@ -17,25 +17,25 @@ namespace lockstep {
 /// lockstep/backend.h, so that a plugin's code passes through unchanged.
 enum class ErrorCode : std::int32_t {
   kOk = 0,
-  kInvalidArgument = 1,         ///< the caller's mistake; the call did nothing
+  kInvalidArgument = 1,  ///< the caller's mistake; the call did nothing
   kOutOfMemory = 2,
-  kNotSupported = 3,            ///< this backend or device cannot do it
-  kUnavailable = 4,             ///< backend, driver or device not there (also after a fork)
-  kIllegalDuringCapture = 5,    ///< the call is not allowed while a stream captures
-  kCaptureInvalidated = 6,      ///< an earlier call invalidated the capture
-  kStaleBuffer = 7,             ///< memory that a graph uses is no longer allocated
-  kMismatch = 8,                ///< two things that had to agree do not
-  kDeviceLost = 9,              ///< sticky: the device can do nothing more in this process
+  kNotSupported = 3,          ///< this backend or device cannot do it
+  kUnavailable = 4,           ///< backend, driver or device not there (also after a fork)
+  kIllegalDuringCapture = 5,  ///< the call is not allowed while a stream captures
+  kCaptureInvalidated = 6,    ///< an earlier call invalidated the capture
+  kStaleBuffer = 7,           ///< memory that a graph uses is no longer allocated
+  kMismatch = 8,              ///< two things that had to agree do not
+  kDeviceLost = 9,            ///< sticky: the device can do nothing more in this process
   kTimeout = 10,
-  kCompilationFailed = 11,      ///< what() carries the compiler's log
-  kNotFound = 12,               ///< no such file, kernel, device, backend
-  kLaunchFailed = 13,           ///< a kernel failed while it ran (trap, assertion, bad access)
-  kNotReady = 14,               ///< asked of work that has not finished
-  kInvalidFile = 15,            ///< unreadable or damaged input; where() names file and line
-  kTruncatedFile = 16,          ///< input ends too early
-  kInputOutput = 17,            ///< the system refused a read or write
-  kIncompatiblePlugin = 18,     ///< plugin and host have no interface version in common
-  kInternal = 19,               ///< a broken promise of Lockstep itself or of a plugin
+  kCompilationFailed = 11,   ///< what() carries the compiler's log
+  kNotFound = 12,            ///< no such file, kernel, device, backend
+  kLaunchFailed = 13,        ///< a kernel failed while it ran (trap, assertion, bad access)
+  kNotReady = 14,            ///< asked of work that has not finished
+  kInvalidFile = 15,         ///< unreadable or damaged input; where() names file and line
+  kTruncatedFile = 16,       ///< input ends too early
+  kInputOutput = 17,         ///< the system refused a read or write
+  kIncompatiblePlugin = 18,  ///< plugin and host have no interface version in common
+  kInternal = 19,            ///< a broken promise of Lockstep itself or of a plugin
 };
 
 /// "invalid argument", "out of memory", …

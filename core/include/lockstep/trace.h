@@ -67,9 +67,9 @@ struct TraceFooter {
   bool present = false;
   std::uint64_t entries = 0;
   std::uint64_t dropped = 0;
-  std::uint64_t stalls = 0;   ///< times a full ring made a launcher wait
-  std::uint64_t racing = 0;   ///< pairs of calls on one stream that overlapped in time
-  std::string coverage;       ///< JSON object text, "" = none
+  std::uint64_t stalls = 0;  ///< times a full ring made a launcher wait
+  std::uint64_t racing = 0;  ///< pairs of calls on one stream that overlapped in time
+  std::string coverage;      ///< JSON object text, "" = none
   std::vector<std::pair<std::string, std::string>> unknown;
 
   friend bool operator==(const TraceFooter&, const TraceFooter&) = default;
@@ -97,20 +97,21 @@ struct ViewOptions {
   Kind kind = Kind::kExecuted;
   /// Kernel, memcpy, memset, opaque; enqueued: also graph launches, which stand for their work.
   bool core_kinds_only = true;
-  std::vector<OperationKind> kinds;      ///< when not empty: exactly these (core_kinds_only ignored)
+  std::vector<OperationKind> kinds;  ///< when not empty: exactly these (core_kinds_only ignored)
 };
 
 /// The nodes of one launch of `graph` in executed order: Kahn's order, ties by creation, disabled
-/// nodes left out, `branch` set to the ordinal of each node's chain. Chains cover the graph: in executed
-/// order, a node that no chain holds yet begins the next one, which goes on with the first
-/// successor by creation that no chain holds, as long as there is one. Stream, device where the node
-/// has none, launch ordinal and sequence come from `launch`.
-/// \throws Error (kInvalidArgument) when the edges have a cycle or name a node that is not there.
+/// nodes left out, `branch` set to the ordinal of each node's chain. Chains cover the graph: in
+/// executed order, a node that no chain holds yet begins the next one, which goes on with the first
+/// successor by creation that no chain holds, as long as there is one. Stream, device where the
+/// node has none, launch ordinal and sequence come from `launch`. \throws Error (kInvalidArgument)
+/// when the edges have a cycle or name a node that is not there.
 LOCKSTEP_API std::vector<LaunchTraceEntry> expand_graph(const GraphDefinition& graph,
                                                         const LaunchTraceEntry& launch);
 
 /// Entries of `trace` as `options` ask. A launch of a graph without a definition stays as it is,
 /// whatever kinds were asked for, so that nothing is lost unseen.
-LOCKSTEP_API std::vector<LaunchTraceEntry> view(const Trace& trace, const ViewOptions& options = {});
+LOCKSTEP_API std::vector<LaunchTraceEntry> view(const Trace& trace,
+                                                const ViewOptions& options = {});
 
 }  // namespace lockstep

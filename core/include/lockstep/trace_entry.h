@@ -43,9 +43,7 @@ enum class OperationKind : std::uint8_t {
 };
 
 /// True for kernel launches, copies and sets.
-constexpr bool is_core_kind(OperationKind kind) noexcept {
-  return kind <= OperationKind::kMemset;
-}
+constexpr bool is_core_kind(OperationKind kind) noexcept { return kind <= OperationKind::kMemset; }
 
 /// The kind's name in trace files ("kernel", "memcpy", …); empty for kUnknown.
 LOCKSTEP_API std::string_view to_string(OperationKind kind) noexcept;
@@ -98,10 +96,10 @@ struct TraceArgument {
   enum class Tag : std::uint8_t { kScalar = 0, kPointer = 1, kStruct = 2 };
 
   Tag tag = Tag::kScalar;
-  std::uint32_t size = 0;       ///< bytes of the parameter
-  std::uint32_t buffer = 0;     ///< kPointer only
-  std::uint64_t offset = 0;     ///< kPointer only, in bytes
-  std::vector<std::byte> bytes; ///< kScalar and kStruct: the value
+  std::uint32_t size = 0;        ///< bytes of the parameter
+  std::uint32_t buffer = 0;      ///< kPointer only
+  std::uint64_t offset = 0;      ///< kPointer only, in bytes
+  std::vector<std::byte> bytes;  ///< kScalar and kStruct: the value
 
   friend bool operator==(const TraceArgument&, const TraceArgument&) = default;
 };
@@ -115,9 +113,9 @@ struct LOCKSTEP_API LaunchTraceEntry {
   std::uint64_t semantic_hash = 0;  ///< address-free, never 0 once computed; see hash()
 
   // --- kernel ---
-  std::uint32_t grid_x = 0, grid_y = 0, grid_z = 0;     ///< blocks
-  std::uint32_t block_x = 0, block_y = 0, block_z = 0;  ///< threads
-  std::uint64_t shared_mem_bytes = 0;                   ///< dynamic shared memory
+  std::uint32_t grid_x = 0, grid_y = 0, grid_z = 0;           ///< blocks
+  std::uint32_t block_x = 0, block_y = 0, block_z = 0;        ///< threads
+  std::uint64_t shared_mem_bytes = 0;                         ///< dynamic shared memory
   std::uint32_t cluster_x = 0, cluster_y = 0, cluster_z = 0;  ///< blocks a cluster, 0 = none
   bool cooperative = false;
   std::vector<TraceArgument> arguments;  ///< empty when not known
@@ -139,7 +137,7 @@ struct LOCKSTEP_API LaunchTraceEntry {
   Extent extent;  ///< contiguous rows folded into the width, planes into rows
 
   // --- extensions ---
-  std::string kind_text;           ///< the kind as written, kUnknown only
+  std::string kind_text;  ///< the kind as written, kUnknown only
   std::int32_t device = 0;
   std::uint32_t thread_index = 0;  ///< threads in first-seen order
   std::uint16_t flags = 0;         ///< EntryFlag bits
@@ -147,17 +145,19 @@ struct LOCKSTEP_API LaunchTraceEntry {
   std::int64_t time_ns = 0;        ///< host time since the trace began
   std::int32_t graph = -1;         ///< graph_launch: which; replayed and captured: of which
   std::uint32_t graph_version = 0;
-  std::int32_t node = -1;          ///< ordinal of the node within its graph
-  std::uint32_t branch = 0;        ///< ordinal of the node's chain within its graph
-  std::uint64_t launch = 0;        ///< replayed: ordinal of the graph launch within the trace
-  std::int64_t event = -1;         ///< event_record, event_wait: which record
-  std::string mark;                ///< mark only: "push", "pop" or "point"
+  std::int32_t node = -1;             ///< ordinal of the node within its graph
+  std::uint32_t branch = 0;           ///< ordinal of the node's chain within its graph
+  std::uint64_t launch = 0;           ///< replayed: ordinal of the graph launch within the trace
+  std::int64_t event = -1;            ///< event_record, event_wait: which record
+  std::string mark;                   ///< mark only: "push", "pop" or "point"
   std::uint64_t alloc_byte_size = 0;  ///< alloc and prefetch only
-  std::string attributes;          ///< launch attributes as compact JSON object text, "" = none
+  std::string attributes;             ///< launch attributes as compact JSON object text, "" = none
   /// Keys this version does not know, as JSON text (name, value), kept in order.
   std::vector<std::pair<std::string, std::string>> unknown;
 
-  bool has(EntryFlag flag) const noexcept { return (flags & static_cast<std::uint16_t>(flag)) != 0; }
+  bool has(EntryFlag flag) const noexcept {
+    return (flags & static_cast<std::uint16_t>(flag)) != 0;
+  }
   void set(EntryFlag flag) noexcept { flags |= static_cast<std::uint16_t>(flag); }
 
   Dim3 grid() const noexcept { return {grid_x, grid_y, grid_z}; }

@@ -15,7 +15,8 @@
 /// aside, so that a failure leaves nothing behind.
 ///
 /// A slice is a whole, valid trace. Its header says `"slice":true`; an entry whose predecessor in
-/// the original is not its predecessor in the slice carries `"slice_at"`, its ordinal there; the footer's
+/// the original is not its predecessor in the slice carries `"slice_at"`, its ordinal there; the
+/// footer's
 /// `"slice_of"` counts the original's entries.
 namespace lockstep {
 
