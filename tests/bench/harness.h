@@ -8,12 +8,11 @@
 
 /// \file
 /// How benchmarks measure: every contender in turn, round after round, so that a machine whose
-/// speed drifts does so for all of them; medians, and ratios paired round by round with their
-/// spread.
+/// speed drifts does so for all of them; medians, and ratios and differences paired round by round
+/// with their spread.
 namespace bench {
 
-/// One contender. `run` does the work once and returns the figure (seconds, ns a launch, …); lower
-/// is better unless the table says otherwise.
+/// One contender. `run` does the work once and returns the figure (seconds, ns a launch, …).
 struct Contender {
   std::string name;
   std::function<double()> run;
@@ -24,6 +23,28 @@ struct Figure {
   double minimum = 0, median = 0, maximum = 0;
   /// This contender over the first one, round by round: median and the middle half.
   double ratio = 1, ratio_low = 1, ratio_high = 1;
+  std::vector<double> rounds;
+};
+
+/// A median with the middle half of what was measured.
+struct Interval {
+  double low = 0, median = 0, high = 0;
+};
+
+/// What a figure has to reach. Judged at the favourable end of its interval: a noisy machine may
+/// not fail what a quiet one would pass.
+struct Bar {
+  enum class Direction { kAtMost, kAtLeast };
+
+  std::string what;
+  std::string unit;
+  Interval measured;
+  Direction direction = Direction::kAtMost;
+  double limit = 0;
+
+  bool met() const {
+    return direction == Direction::kAtMost ? measured.low <= limit : measured.high >= limit;
+  }
 };
 
 struct Table {
@@ -31,6 +52,14 @@ struct Table {
   std::string unit;
   std::vector<Figure> figures;
   std::vector<std::string> notes;
+  std::vector<Bar> bars;
+
+  /// \throws std::logic_error when there is no contender of that name.
+  const Figure& of(const std::string& name) const;
+  /// What `name` takes beyond `base`, and how many times as much, paired round by round.
+  Interval difference(const std::string& name, const std::string& base) const;
+  Interval ratio(const std::string& name, const std::string& base) const;
+  Interval spread(const std::string& name) const;
 };
 
 inline constexpr int kRounds = 31;
@@ -41,8 +70,11 @@ Table measure(std::string title, std::string unit, const std::vector<Contender>&
 
 /// Seconds that `work` took.
 double seconds(const std::function<void()>& work);
+/// Seconds of CPU time that all threads of this process spent in it.
+double cpu_seconds(const std::function<void()>& work);
 
-/// Tables on standard output for people; as one JSON object when `json_path` is not empty.
-void report(const std::vector<Table>& tables, const std::string& json_path);
+/// Tables on standard output for people; as one JSON object when `json_path` is not empty. False
+/// when a bar was not met.
+bool report(const std::vector<Table>& tables, const std::string& json_path);
 
 }  // namespace bench
