@@ -4,6 +4,7 @@
 option(LOCKSTEP_BUILD_CLI "Build the lockstep command line" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(LOCKSTEP_BUILD_TESTING_LIBRARY "Build lockstep::testing, which needs GoogleTest" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(LOCKSTEP_BUILD_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 option(LOCKSTEP_WARNINGS_AS_ERRORS "Treat compiler warnings as errors" OFF)

@@ -52,9 +52,10 @@ int run(int argc, char** argv, const std::string& description,
     return body(options);
   } catch (const lockstep::Error& error) {
     std::cerr << argv[0] << ": " << error.what() << '\n';
-    const bool bad_device = error.code() == lockstep::ErrorCode::kInvalidArgument &&
-                            !options.device.empty() && error.context().call == "Device::open";
-    return bad_device ? kUnavailable : exit_code(error.code());
+    // A text that names no device at all is a mistake in the call, not a device that is missing.
+    const bool no_device = error.code() == lockstep::ErrorCode::kInvalidArgument &&
+                           error.context().call == "Device::open";
+    return no_device ? kUsage : exit_code(error.code());
   } catch (const std::exception& error) {
     std::cerr << argv[0] << ": " << error.what() << '\n';
     return kInternal;

@@ -23,10 +23,13 @@ struct Choice {
 };
 
 [[noreturn]] void throw_bad_choice(std::string_view which, std::string_view source) {
+  ErrorContext context;
+  context.call = "Device::open";
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}'{}' is no device: write a backend (\"host\"), a backend and an "
                           "ordinal (\"cuda:0\"), or \"auto\". There are:{}",
-                          source, which, runtime::describe_backends()));
+                          source, which, runtime::describe_backends()),
+              context);
 }
 
 Choice parse_choice(std::string_view which, std::string_view source) {
