@@ -233,7 +233,7 @@ void add_capture_cases() {
     }
     const auto slots = graph.host_slots();
     expect_equal(slots.size(), 1u, "host slots");
-    expect(slots[0].kind == ls::HostSlot::Kind::kSnapshot && slots[0].bytes == 12,
+    expect(slots.at(0).kind == ls::HostSlot::Kind::kSnapshot && slots.at(0).bytes == 12,
            "the slot is a snapshot of 12 bytes");
     graph.instantiate().launch(stream);
     stream.synchronize();

@@ -161,7 +161,7 @@ void add_copy_cases() {
     stream.synchronize();
     const auto entries = trace.take();
     expect_equal(entries.size(), 1u, "entries");
-    expect(entries[0].memcpy_kind == ls::MemcpyKind::kHtoH, "a copy to pinned memory is HtoH");
+    expect(entries.at(0).memcpy_kind == ls::MemcpyKind::kHtoH, "a copy to pinned memory is HtoH");
   });
 
   add_rule_case("copy.past_the_end_is_refused", [](const Environment& env) {

@@ -104,9 +104,9 @@ void add_device_cases() {
       expect_equal(read(*destination), std::vector<int>{round}, "value on the second device");
       const auto entries = trace.take();
       expect(entries.at(0).memcpy_kind == ls::MemcpyKind::kDtoD &&
-                 entries[0].device == env.device().ordinal() &&
-                 entries[0].peer_device == second.ordinal(),
-             "one peer copy with both devices: " + ls::to_string(entries[0]));
+                 entries.at(0).device == env.device().ordinal() &&
+                 entries.at(0).peer_device == second.ordinal(),
+             "one peer copy with both devices: " + ls::to_string(entries.at(0)));
     }
   });
 

@@ -101,7 +101,7 @@ void add_event_cases() {
     busy.synchronize();
     const auto entries = trace.take();
     expect_equal(entries.size(), 1u, "entries");
-    expect_equal(entries[0].stream_index, 0u, "index of the only stream with work");
+    expect_equal(entries.at(0).stream_index, 0u, "index of the only stream with work");
   });
 }
 

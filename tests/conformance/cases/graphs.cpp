@@ -45,13 +45,13 @@ void add_graph_cases() {
     expect_equal(graph.node_count(), 5u, "nodes");
     expect(graph.edges() == Edges{{0, 1}, {1, 2}, {2, 3}, {3, 4}}, "edges in order");
     const auto nodes = graph.nodes();
-    expect(nodes[0].kind == ls::NodeKind::kSet && nodes[1].kind == ls::NodeKind::kKernel &&
-               nodes[2].kind == ls::NodeKind::kEmpty && nodes[3].kind == ls::NodeKind::kHost &&
-               nodes[4].kind == ls::NodeKind::kCopy,
+    expect(nodes.at(0).kind == ls::NodeKind::kSet && nodes.at(1).kind == ls::NodeKind::kKernel &&
+               nodes.at(2).kind == ls::NodeKind::kEmpty &&
+               nodes.at(3).kind == ls::NodeKind::kHost && nodes.at(4).kind == ls::NodeKind::kCopy,
            "kinds of the nodes in creation order");
-    expect_equal(nodes[1].entry.name, env.kernel("add_constant<int>").name(),
+    expect_equal(nodes.at(1).entry.name, env.kernel("add_constant<int>").name(),
                  "name of the kernel node");
-    expect_equal(nodes[0].entry.memset_value, 10u, "value of the set node");
+    expect_equal(nodes.at(0).entry.memset_value, 10u, "value of the set node");
     const ls::Stream stream = env.device().create_stream();
     const ls::GraphExec exec = graph.instantiate();
     for (int i = 0; i < 3; ++i) exec.launch(stream);

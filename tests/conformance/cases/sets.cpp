@@ -112,10 +112,10 @@ void add_set_cases() {
     expect_equal(read(*buffer), expected, "byte");
     const auto entries = trace.take();
     expect(entries.size() >= 3, "three sets are recorded");
-    expect_equal(entries[1].memset_value, 0xFFu, "value masked to a byte");
-    expect_equal(entries[1].memset_value_size, 1u, "value size");
-    expect_equal(entries[2].memset_byte_size, 8u, "bytes of two words");
-    expect_equal(entries[2].memset_value_size, 4u, "value size");
+    expect_equal(entries.at(1).memset_value, 0xFFu, "value masked to a byte");
+    expect_equal(entries.at(1).memset_value_size, 1u, "value size");
+    expect_equal(entries.at(2).memset_byte_size, 8u, "bytes of two words");
+    expect_equal(entries.at(2).memset_value_size, 4u, "value size");
   });
 
   add_rule_case("set.pitch_below_width_is_refused", [](const Environment& env) {
@@ -152,7 +152,7 @@ void add_set_cases() {
     stream.fill(region);
     const auto entries = trace.take();
     expect_equal(entries.size(), 2u, "entries");
-    expect_equal(entries[0].semantic_hash, entries[1].semantic_hash,
+    expect_equal(entries.at(0).semantic_hash, entries.at(1).semantic_hash,
                  "hash of a 32-bit and an 8-bit zero set");
   });
 }

@@ -168,7 +168,7 @@ void add_stream_cases() {
     env.device().synchronize();
     expect_equal(entries.size(), 12u, "entries");
     for (std::size_t i = 0; i < 12; ++i) {
-      expect_equal(entries[i].stream_index, static_cast<std::uint32_t>(i % 6),
+      expect_equal(entries.at(i).stream_index, static_cast<std::uint32_t>(i % 6),
                    "stream of entry " + std::to_string(i));
     }
   });

@@ -33,26 +33,28 @@ void add_trace_cases() {
     stream.synchronize();
     const auto entries = trace.take();
     expect_equal(entries.size(), 5u, "entries");
-    expect(entries[0].memcpy_kind == ls::MemcpyKind::kHtoD && entries[0].memcpy_byte_size == 256,
-           "0: HtoD of 256 bytes");
-    expect(entries[1].kind == ls::OperationKind::kMemset && entries[1].memset_byte_size == 256 &&
-               entries[1].memset_value == 7 && entries[1].memset_value_size == 4,
+    expect(
+        entries.at(0).memcpy_kind == ls::MemcpyKind::kHtoD && entries.at(0).memcpy_byte_size == 256,
+        "0: HtoD of 256 bytes");
+    expect(entries.at(1).kind == ls::OperationKind::kMemset &&
+               entries.at(1).memset_byte_size == 256 && entries.at(1).memset_value == 7 &&
+               entries.at(1).memset_value_size == 4,
            "1: a set of 64 words");
-    const auto& kernel = entries[2];
+    const auto& kernel = entries.at(2);
     expect(kernel.kind == ls::OperationKind::kKernelLaunch &&
                kernel.name == env.kernel("fill_index").name(),
            "2: the kernel");
     expect(kernel.grid() == ls::Dim3(2, 1, 1) && kernel.block() == ls::Dim3(32, 1, 1) &&
                kernel.shared_mem_bytes == 128,
            "2: grid, block and shared memory");
-    expect(entries[3].memcpy_kind == ls::MemcpyKind::kDtoD, "3: DtoD");
-    expect(entries[4].memcpy_kind == ls::MemcpyKind::kDtoH, "4: DtoH");
+    expect(entries.at(3).memcpy_kind == ls::MemcpyKind::kDtoD, "3: DtoD");
+    expect(entries.at(4).memcpy_kind == ls::MemcpyKind::kDtoH, "4: DtoH");
     for (const auto& entry : entries) {
       expect(entry.semantic_hash == ls::semantic_hash(entry) && entry.semantic_hash != 0,
              "the hash is that of the fields");
     }
     for (std::size_t i = 1; i < entries.size(); ++i) {
-      expect(entries[i].sequence > entries[i - 1].sequence, "enqueue order");
+      expect(entries.at(i).sequence > entries.at(i - 1).sequence, "enqueue order");
     }
   });
 
@@ -75,7 +77,8 @@ void add_trace_cases() {
                  entry.shared_mem_bytes == 1024,
              "grid, block, shared memory: " + ls::to_string(entry));
     }
-    expect_equal(entries[0].semantic_hash, entries[1].semantic_hash, "hash of launch and node");
+    expect_equal(entries.at(0).semantic_hash, entries.at(1).semantic_hash,
+                 "hash of launch and node");
   });
 
   // TRC-02: all work of a graph launch is in the trace, in a valid order.
@@ -102,9 +105,9 @@ void add_trace_cases() {
     const auto entries = trace.take();
     expect_equal(entries.size(), 31u, "entries");
     for (std::size_t i = 0; i < 31; ++i) {
-      expect_equal(entries[i].node, static_cast<std::int32_t>(i),
+      expect_equal(entries.at(i).node, static_cast<std::int32_t>(i),
                    "node of entry " + std::to_string(i));
-      expect(entries[i].has(ls::EntryFlag::kReplayed),
+      expect(entries.at(i).has(ls::EntryFlag::kReplayed),
              "entries of a graph launch are marked as replayed");
     }
   });
@@ -122,8 +125,9 @@ void add_trace_cases() {
     };
     const auto first = run(), second = run();
     expect(hashes(first) == hashes(second), "semantic hashes of the same work");
-    expect_equal(first[1].argument_hash, second[1].argument_hash, "argument hash of the same work");
-    expect(first[1].argument_hash != 0, "a typed launch has an argument hash");
+    expect_equal(first.at(1).argument_hash, second.at(1).argument_hash,
+                 "argument hash of the same work");
+    expect(first.at(1).argument_hash != 0, "a typed launch has an argument hash");
   });
 
   add_rule_case("trace.captured_entries_did_not_run", [](const Environment& env) {
@@ -152,7 +156,7 @@ void add_trace_cases() {
     stream.fill(value, 2);
     const auto entries = ls::Tracer::take();
     expect_equal(entries.size(), 1u, "entries since the second begin");
-    expect_equal(entries[0].memset_value, 2u, "value of the recorded set");
+    expect_equal(entries.at(0).memset_value, 2u, "value of the recorded set");
     stream.fill(value, 3);
     expect_equal(ls::Tracer::take().size(), 0u, "a second take");
     stream.synchronize();
