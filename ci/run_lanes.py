@@ -70,7 +70,8 @@ def run_preset(lane, result):
     if launcher:
         configure += [f"-DCMAKE_{language}_COMPILER_LAUNCHER={launcher}" for language in ("C", "CXX")]
     run(configure)
-    run(["cmake", "--build", "--preset", preset])
+    targets = lane.get("targets", [])
+    run(["cmake", "--build", "--preset", preset, *(["--target", *targets] if targets else [])])
     report = build / "ctest-report.xml"
     report.unlink(missing_ok=True)
     jobs = str(os.cpu_count() or 2)
