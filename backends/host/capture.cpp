@@ -224,6 +224,16 @@ CaptureStatus CaptureRules::status(StreamCapture& stream, std::uint64_t* id, con
   return CaptureStatus::kNone;
 }
 
+CaptureRules::Info CaptureRules::info(StreamCapture& stream, const char* call) {
+  Info info;
+  info.status = status(stream, &info.id, call);
+  const std::lock_guard lock(mutex_);
+  if (stream.capture == nullptr || stream.capture->id != info.id) return {};
+  info.graph = stream.capture->graph;
+  info.dependencies = stream.dependencies;
+  return info;
+}
+
 void CaptureRules::release(StreamCapture& stream) {
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<Capture> capture = stream.capture;

@@ -57,6 +57,14 @@ class CaptureRules {
   // is not the one it began on: then it is invalidated and its origin still has to end it.
   std::shared_ptr<Graph> end(StreamCapture& stream, const char* call);
   CaptureStatus status(StreamCapture& stream, std::uint64_t* id, const char* call);
+  // The same with what the next node of the stream would depend on, for who builds node handles.
+  struct Info {
+    CaptureStatus status = CaptureStatus::kNone;
+    std::uint64_t id = 0;
+    std::shared_ptr<Graph> graph;
+    std::vector<std::uint32_t> dependencies;
+  };
+  Info info(StreamCapture& stream, const char* call);
   // The stream is being destroyed: an origin takes its capture along, another one leaves it.
   void release(StreamCapture& stream);
 

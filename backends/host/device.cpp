@@ -88,16 +88,16 @@ Runtime::Runtime(const Settings& settings)
   }
 }
 
-Runtime& Runtime::start() {
+Runtime& Runtime::start(const std::optional<Settings>& settings) {
   if (g_forked.load(std::memory_order_acquire)) return require();
   struct Outcome {
     Runtime* runtime = nullptr;
     std::optional<Error> error;
   };
-  static const auto* const outcome = [] {
+  static const auto* const outcome = [&settings] {
     auto* result = new Outcome;
     try {
-      result->runtime = new Runtime(read_settings());
+      result->runtime = new Runtime(settings ? *settings : read_settings());
       call_names();
       Executor::instance().start();
       pthread_atfork(nullptr, nullptr, note_fork);

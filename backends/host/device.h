@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "capture.h"
@@ -65,8 +66,9 @@ class Device {
 // very end of the process.
 class Runtime {
  public:
-  // Starts the runtime once; a failure is remembered and thrown again.
-  static Runtime& start();
+  // Starts the runtime once; a failure is remembered and thrown again. Settings: of the first call;
+  // without any they are read from the environment.
+  static Runtime& start(const std::optional<Settings>& settings = std::nullopt);
   // Throws when start() has not succeeded, or when this is a child forked after it had.
   static Runtime& require();
   // For release paths: false = do nothing.

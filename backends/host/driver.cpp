@@ -34,12 +34,6 @@ class HostWork final : public Work {
   void* const user_data_;
 };
 
-std::uint32_t capture_node(CaptureScope& scope, GraphNode node) {
-  const std::uint32_t ordinal = scope.graph().add(std::move(node), scope.dependencies());
-  scope.advance(ordinal);
-  return ordinal;
-}
-
 void begin(Recording& recording, const Stream& stream, lockstep_record record) {
   record.stream = stream.identity();
   recording.begin(record);
@@ -62,18 +56,6 @@ void issue(Stream& stream, WorkPtr work, const char* call, const Execute& execut
   }
   execute(std::move(work));
   recording.done();
-}
-
-// A call that does nothing: legal or not like any other, recorded, never a node.
-void issue_empty(Stream& stream, const lockstep_record& record, const char* call) {
-  Recording recording;
-  if (recording_active()) begin(recording, stream, record);
-  const CaptureScope scope(stream.device().rules(), stream.capture(), call);
-  if (scope.capturing()) {
-    recording.done(LOCKSTEP_RECORD_CAPTURED, scope.graph().identity());
-  } else {
-    recording.done();
-  }
 }
 
 void* allocate_on(Stream& stream, std::uint64_t bytes) {
@@ -130,6 +112,28 @@ void free_on(Stream& stream, void* pointer) {
 
 }  // namespace
 
+std::uint32_t capture_node(CaptureScope& scope, GraphNode node) {
+  const std::uint32_t ordinal = scope.graph().add(std::move(node), scope.dependencies());
+  scope.advance(ordinal);
+  return ordinal;
+}
+
+void submit(Stream& stream, WorkPtr work, const char* call,
+            const std::function<void(WorkPtr)>& execute) {
+  issue(stream, std::move(work), call, execute);
+}
+
+void submit_empty(Stream& stream, const lockstep_record& record, const char* call) {
+  Recording recording;
+  if (recording_active()) begin(recording, stream, record);
+  const CaptureScope scope(stream.device().rules(), stream.capture(), call);
+  if (scope.capturing()) {
+    recording.done(LOCKSTEP_RECORD_CAPTURED, scope.graph().identity());
+  } else {
+    recording.done();
+  }
+}
+
 void launch(Stream& stream, Kernel& kernel, const lockstep_launch_desc& desc) {
   issue(stream, make_kernel_work(stream.device(), kernel, desc), "hostLaunchKernel",
         [&](WorkPtr work) { stream.enqueue(std::move(work)); });
@@ -138,7 +142,7 @@ void launch(Stream& stream, Kernel& kernel, const lockstep_launch_desc& desc) {
 void copy(Stream& stream, const lockstep_copy_desc& desc) {
   CheckedCopy checked = check_copy(stream.device(), desc);
   if (checked.work == nullptr) {
-    issue_empty(stream, checked.record, "hostMemcpyAsync");
+    submit_empty(stream, checked.record, "hostMemcpyAsync");
     return;
   }
   issue(stream, std::move(checked.work), "hostMemcpyAsync", [&](WorkPtr work) {
@@ -154,7 +158,7 @@ void copy(Stream& stream, const lockstep_copy_desc& desc) {
 void set(Stream& stream, const lockstep_set_desc& desc) {
   CheckedSet checked = check_set(stream.device(), desc);
   if (checked.works.empty()) {
-    issue_empty(stream, checked.empty_record, "hostMemsetAsync");
+    submit_empty(stream, checked.empty_record, "hostMemsetAsync");
     return;
   }
   for (WorkPtr& plane : checked.works) {

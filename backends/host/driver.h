@@ -4,6 +4,7 @@
 #include <lockstep/backend.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "graph.h"
@@ -21,6 +22,14 @@ void launch(Stream& stream, Kernel& kernel, const lockstep_launch_desc& desc);
 void copy(Stream& stream, const lockstep_copy_desc& desc);
 void set(Stream& stream, const lockstep_set_desc& desc);
 void host_function(Stream& stream, lockstep_host_function function, void* user_data);
+
+// For who makes works of its own: captures the work, or hands it to `execute`.
+void submit(Stream& stream, WorkPtr work, const char* call,
+            const std::function<void(WorkPtr)>& execute);
+// A call that does nothing: legal or not like any other, recorded, never a node.
+void submit_empty(Stream& stream, const lockstep_record& record, const char* call);
+// Adds a node to the graph that is being captured; returns its ordinal.
+std::uint32_t capture_node(CaptureScope& scope, GraphNode node);
 
 void* allocate(Device& device, std::uint64_t bytes, std::uint32_t kind, Stream* stream);
 void free(Device& device, void* pointer, Stream* stream);

@@ -62,8 +62,7 @@ std::uint32_t GraphExec::update(const Graph& graph) {
   return LOCKSTEP_UPDATE_DONE;
 }
 
-void GraphExec::set_enabled(std::uint32_t node, bool enabled) {
-  const std::lock_guard lock(mutex_);
+std::uint32_t GraphExec::switchable_locked(std::uint32_t node) const {
   if (node >= plan_->top_to_flat.size()) {
     throw Error(Native::kInvalidValue, "no node " + std::to_string(node) + ": the executable has " +
                                            std::to_string(plan_->top_to_flat.size()));
@@ -76,6 +75,17 @@ void GraphExec::set_enabled(std::uint32_t node, bool enabled) {
                                            " cannot be switched off: only kernels, copies and "
                                            "sets can");
   }
+  return flat;
+}
+
+bool GraphExec::enabled(std::uint32_t node) {
+  const std::lock_guard lock(mutex_);
+  return plan_->nodes[switchable_locked(node)].enabled;
+}
+
+void GraphExec::set_enabled(std::uint32_t node, bool enabled) {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t flat = switchable_locked(node);
   if (plan_->nodes[flat].enabled == enabled) return;
   auto next = std::make_shared<GraphPlan>(*plan_);
   next->nodes[flat].enabled = enabled;

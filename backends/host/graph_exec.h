@@ -32,10 +32,12 @@ class GraphExec {
   std::uint32_t update(const Graph& graph);  // LOCKSTEP_UPDATE_*
   // Kernel, copy and set nodes of the graph itself.
   void set_enabled(std::uint32_t node, bool enabled);
+  bool enabled(std::uint32_t node);
   void launch(Stream& stream);
 
  private:
   void define_locked();
+  std::uint32_t switchable_locked(std::uint32_t node) const;  // in the plan; throws
 
   const std::shared_ptr<Graph> graph_;  // kept for its memory
   const std::uint64_t identity_;

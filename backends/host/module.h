@@ -52,6 +52,7 @@ class Module : public std::enable_shared_from_this<Module> {
   Device& device() const noexcept { return device_; }
   // By name expression or mangled name; throws not found, listing what there is.
   lockstep_kernel& kernel(const std::string& name);
+  std::deque<lockstep_kernel>& kernels() noexcept { return kernels_; }
   void global(const std::string& name, void** address, std::uint64_t* bytes);
 
  private:

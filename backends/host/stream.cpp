@@ -129,9 +129,11 @@ FencePtr Stream::tail() {
   return fence;
 }
 
-bool Stream::pending() {
+bool Stream::pending() { return unfinished() > 0; }
+
+std::size_t Stream::unfinished() {
   const std::lock_guard lock(mutex_);
-  return unfinished_ > 0;
+  return unfinished_;
 }
 
 FailurePtr Stream::failure() {

@@ -48,6 +48,8 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
   // Reached when everything that is enqueued now is done; null when nothing is pending.
   FencePtr tail();
   bool pending();
+  // Operations that are enqueued and not done.
+  std::size_t unfinished();
   // Waits for all enqueued work, lending the calling thread to it. Throws the stream's failure.
   void synchronize();
   FailurePtr failure();
