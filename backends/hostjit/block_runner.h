@@ -63,7 +63,6 @@ class BlockRunner {
   std::vector<Fiber*> idle_;                    // wait for a thread to run
   std::vector<Fiber*> waiting_;                 // at the barrier that is not open yet
   std::vector<Fiber*> ready_;                   // past the barrier that opened last
-                                                // // past the barrier that opened last
   // How many of the two are in use, and how many of the ready ones went on. The vectors have room
   // for every thread of a block.
   std::size_t waiting_count_ = 0;

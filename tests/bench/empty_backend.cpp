@@ -28,6 +28,13 @@ struct lockstep_kernel {
 struct lockstep_module {
   lockstep_kernel kernel;
 };
+struct lockstep_graph {
+  std::uint32_t nodes = 0;
+};
+struct lockstep_graph_exec {
+  std::uint64_t identity = 0;
+  std::uint32_t record_name = 0;
+};
 
 namespace {
 
@@ -37,6 +44,11 @@ __attribute__((noinline)) int empty_launch(void* function, unsigned, unsigned, u
                                            unsigned, unsigned, unsigned, void* stream, void**,
                                            void**) {
   __asm__ volatile("" ::"r"(function), "r"(stream) : "memory");
+  return 0;
+}
+
+__attribute__((noinline)) int empty_graph_launch(void* executable, void* stream) {
+  __asm__ volatile("" ::"r"(executable), "r"(stream) : "memory");
   return 0;
 }
 
@@ -96,7 +108,51 @@ void stream_destroy(lockstep_stream* stream) { delete stream; }
 std::uint64_t stream_identity(lockstep_stream* stream) { return stream->identity; }
 lockstep_code stream_synchronize(lockstep_stream*, lockstep_error*) { return LOCKSTEP_OK; }
 
+lockstep_code graph_create(lockstep_device*, lockstep_graph** graph, lockstep_error*) {
+  *graph = new lockstep_graph;
+  return LOCKSTEP_OK;
+}
+void graph_destroy(lockstep_graph* graph) { delete graph; }
+lockstep_code graph_add_node(lockstep_graph* graph, const lockstep_node_desc*, const std::uint32_t*,
+                             std::uint32_t, std::uint32_t* node, lockstep_error*) {
+  *node = graph->nodes++;
+  return LOCKSTEP_OK;
+}
+lockstep_code graph_node_count(lockstep_graph* graph, std::uint32_t* count, lockstep_error*) {
+  *count = graph->nodes;
+  return LOCKSTEP_OK;
+}
+lockstep_code graph_instantiate(lockstep_graph*, lockstep_graph_exec** executable,
+                                lockstep_error*) {
+  *executable =
+      new lockstep_graph_exec{host->recorder->next_id(), host->recorder->intern("benchGraph", 10)};
+  lockstep_record node = {};
+  node.struct_size = sizeof node;
+  node.kind = LOCKSTEP_RECORD_MARK;
+  node.name = host->recorder->intern("empty", 5);
+  host->recorder->define_graph((*executable)->identity, 1, &node, 1, nullptr, 0);
+  return LOCKSTEP_OK;
+}
+void graph_exec_destroy(lockstep_graph_exec* executable) { delete executable; }
+std::uint64_t graph_exec_identity(lockstep_graph_exec* executable, std::uint32_t* version) {
+  *version = 1;
+  return executable->identity;
+}
+
 #ifdef LOCKSTEP_BENCH_RECORDS
+__attribute__((noinline)) void* begin_graph_record(const lockstep_graph_exec* executable,
+                                                   const lockstep_stream* stream) {
+  lockstep_record record;
+  std::memset(&record, 0, sizeof record);
+  record.struct_size = sizeof record;
+  record.kind = LOCKSTEP_RECORD_GRAPH_LAUNCH;
+  record.name = executable->record_name;
+  record.stream = stream->identity;
+  record.of.graph_launch.graph = executable->identity;
+  record.of.graph_launch.version = 1;
+  return host->recorder->begin(&record);
+}
+
 __attribute__((noinline)) void* begin_record(const lockstep_stream* stream,
                                              const lockstep_launch_desc* desc) {
   lockstep_record record;
@@ -132,6 +188,21 @@ lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc, 
   return result == 0 ? LOCKSTEP_OK : LOCKSTEP_E_LAUNCH_FAILED;
 }
 
+lockstep_code graph_exec_launch(lockstep_graph_exec* executable, lockstep_stream* stream,
+                                lockstep_error*) {
+#ifdef LOCKSTEP_BENCH_RECORDS
+  void* slot = nullptr;
+  if (__atomic_load_n(host->recorder->active, __ATOMIC_RELAXED) != 0) [[unlikely]]
+    slot = begin_graph_record(executable, stream);
+#endif
+  const int result = driver->graph_launch(executable, stream);
+#ifdef LOCKSTEP_BENCH_RECORDS
+  if (slot != nullptr) [[unlikely]]
+    host->recorder->end(slot, result != 0 ? LOCKSTEP_RECORD_FAILED : 0, 0, -1);
+#endif
+  return result == 0 ? LOCKSTEP_OK : LOCKSTEP_E_LAUNCH_FAILED;
+}
+
 lockstep_backend make_table(std::uint32_t version) {
   lockstep_backend table = {};
   table.struct_size = sizeof(table);
@@ -155,13 +226,21 @@ lockstep_backend make_table(std::uint32_t version) {
   table.stream_identity = stream_identity;
   table.stream_synchronize = stream_synchronize;
   table.launch = launch;
+  table.graph_create = graph_create;
+  table.graph_destroy = graph_destroy;
+  table.graph_add_node = graph_add_node;
+  table.graph_node_count = graph_node_count;
+  table.graph_instantiate = graph_instantiate;
+  table.graph_exec_destroy = graph_exec_destroy;
+  table.graph_exec_identity = graph_exec_identity;
+  table.graph_exec_launch = graph_exec_launch;
   return table;
 }
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) bench::EmptyDriver* bench_empty_driver() {
-  static bench::EmptyDriver table = {empty_launch};
+  static bench::EmptyDriver table = {empty_launch, empty_graph_launch};
   return &table;
 }
 
