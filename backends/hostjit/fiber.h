@@ -77,6 +77,13 @@ class Fiber {
   // Makes this the context of the calling thread's own stack.
   void adopt_thread();
 
+  // Asks for what a switch to it will read first.
+  void prefetch() const {
+    constexpr int kLine = 64;
+    const auto* saved = static_cast<const char*>(context_);
+    for (int line = 0; line < 4; ++line) __builtin_prefetch(saved + line * kLine, 1);
+  }
+
   // Leaves `from`, which is running, and continues `to`. Returns when something switches back.
   // In line, like its callers: each return above a switch is one that the CPU mispredicts.
   __attribute__((always_inline)) static void switch_to(Fiber& from, Fiber& to);
