@@ -76,8 +76,8 @@ void Faults::parse_rules(const std::string& text) {
     rule->name = item.substr(0, first);
     rule->number = number("CUDA_SIM_FAIL", text, item.substr(first + 1, second - first - 1), 1,
                           UINT64_MAX, kExpected);
-    rule->code = static_cast<int>(
-        number("CUDA_SIM_FAIL", text, item.substr(second + 1), 1, 9999, kExpected));
+    rule->code =
+        static_cast<int>(number("CUDA_SIM_FAIL", text, item.substr(second + 1), 1, 999, kExpected));
     rules_.push_back(std::move(rule));
   }
 }

@@ -259,6 +259,9 @@ TEST_F(CudaScenario, ModulesLoadLazilyAndAgain) {
 }
 
 TEST_F(CudaScenario, BlockingUploadIsNotOrderedForOtherStreams) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the data race that ThreadSanitizer would report is what this test shows";
+#endif
   // Ends of small uploads are there when the call returns; those of big ones need not be.
   const std::size_t sizes[] = {65536, 262144, 1146880, 16 << 20};
   CUdeviceptr big = 0;
