@@ -27,18 +27,18 @@ std::uint64_t parse(const char* variable, std::string_view whole, std::string_vi
 
 Settings read_settings() {
   Settings settings;
-  if (const char* text = std::getenv("LOCKSTEP_HOST_DEVICES")) {
+  if (const char* text = secure_getenv("LOCKSTEP_HOST_DEVICES")) {
     settings.devices = static_cast<std::uint32_t>(
         parse("LOCKSTEP_HOST_DEVICES", text, text, 1, 64, "the number of host devices, 1 to 64"));
   }
   settings.memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                           static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  if (const char* text = std::getenv("LOCKSTEP_HOST_MEMORY_MB")) {
+  if (const char* text = secure_getenv("LOCKSTEP_HOST_MEMORY_MB")) {
     settings.memory_bytes = parse("LOCKSTEP_HOST_MEMORY_MB", text, text, 1, std::uint64_t{1} << 30,
                                   "MiB of memory a device, at least 1")
                             << 20;
   }
-  if (const char* text = std::getenv("LOCKSTEP_HOST_FAIL")) {
+  if (const char* text = secure_getenv("LOCKSTEP_HOST_FAIL")) {
     constexpr std::string_view kPrefix = "alloc:";
     std::string_view rest = text;
     const bool known = rest.starts_with(kPrefix);

@@ -5,7 +5,7 @@
 
 namespace lockstep::hostrt {
 
-// What the environment says, read once when the runtime starts.
+// What the environment says, read once when the runtime starts; nothing under elevated privileges.
 //   LOCKSTEP_HOST_DEVICES=N      number of devices, 1 to 64; default 1
 //   LOCKSTEP_HOST_MEMORY_MB=N    memory of each device in MiB; default what the machine has
 //   LOCKSTEP_HOST_FAIL=alloc:N   the N-th allocation of the process fails as if out of memory

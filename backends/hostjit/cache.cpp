@@ -8,6 +8,7 @@
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -49,19 +50,26 @@ bool dependencies_unchanged(std::span<const std::byte> image) {
   return true;
 }
 
+// Kernels run with the program's privileges: with elevated ones they do not come from a folder that
+// the caller's environment names.
 std::string wanted_folder() {
-  if (const char* chosen = std::getenv("LOCKSTEP_CACHE_DIR"); chosen != nullptr && *chosen != '\0')
+  if (const char* chosen = secure_getenv("LOCKSTEP_CACHE_DIR");
+      chosen != nullptr && *chosen != '\0')
     return fs::absolute(chosen).string();
-  if (const char* base = std::getenv("XDG_CACHE_HOME"); base != nullptr && *base == '/')
+  if (const char* base = secure_getenv("XDG_CACHE_HOME"); base != nullptr && *base == '/')
     return std::string(base) + "/lockstep";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+  if (const char* home = secure_getenv("HOME"); home != nullptr && *home == '/')
     return std::string(home) + "/.cache/lockstep";
   return {};
 }
 
 // Creates the folder where needed; returns why it cannot be used, or nothing.
 std::string make_usable(const std::string& folder) {
-  if (folder.empty()) return "neither LOCKSTEP_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
+  if (folder.empty()) {
+    return getauxval(AT_SECURE) != 0
+               ? "elevated privileges: the environment is not asked for a folder"
+               : "neither LOCKSTEP_CACHE_DIR, XDG_CACHE_HOME nor HOME is set";
+  }
   std::error_code error;
   fs::create_directories(folder + "/hostjit/locks", error);
   if (error) return folder + ": " + error.message();
@@ -149,7 +157,7 @@ Cache Cache::open() {
   static PrivateFolder fallback;
   const std::lock_guard lock(fallback.mutex);
   if (fallback.path.empty() || fallback.owner != getpid()) {
-    const char* base = std::getenv("TMPDIR");
+    const char* base = secure_getenv("TMPDIR");
     std::string folder =
         std::string(base != nullptr && *base == '/' ? base : "/tmp") + "/lockstep-hostjit.XXXXXX";
     if (mkdtemp(folder.data()) == nullptr) {

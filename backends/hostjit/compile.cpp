@@ -112,7 +112,7 @@ std::string make_key(const CompileRequest& request, const Unit& unit,
   key.add(compiler.identity);
   key.add(cpu_identity());
   for (const char* variable : {"CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"}) {
-    const char* value = std::getenv(variable);
+    const char* value = secure_getenv(variable);
     key.add(value != nullptr ? value : "");
   }
   return key.finish();

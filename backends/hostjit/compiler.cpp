@@ -30,7 +30,7 @@ std::optional<std::string> search_path(const std::string& name, std::string& why
     why = "not an executable file";
     return std::nullopt;
   }
-  const char* variable = std::getenv("PATH");
+  const char* variable = secure_getenv("PATH");
   const std::string folders = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
   std::size_t begin = 0;
   while (begin <= folders.size()) {
@@ -80,7 +80,7 @@ std::optional<CompilerInfo> probe(const std::string& path, std::string& why) {
 }  // namespace
 
 CompilerInfo find_compiler() {
-  const char* chosen = std::getenv("LOCKSTEP_HOST_COMPILER");
+  const char* chosen = secure_getenv("LOCKSTEP_HOST_COMPILER");
   std::vector<std::string> candidates = {"g++", "clang++", "c++"};
   if (chosen != nullptr && *chosen != '\0') candidates = {chosen};
   std::string tried;

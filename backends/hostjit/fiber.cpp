@@ -23,7 +23,7 @@ std::size_t fiber_stack_bytes() {
   static const std::size_t bytes = [] {
     constexpr long kDefault = 64;
     long kibibytes = kDefault;
-    if (const char* text = std::getenv("LOCKSTEP_HOST_STACK_KB"); text != nullptr && *text != 0) {
+    if (const char* text = secure_getenv("LOCKSTEP_HOST_STACK_KB"); text != nullptr && *text != 0) {
       char* end = nullptr;
       kibibytes = std::strtol(text, &end, 10);
       if (*end != '\0' || kibibytes < 16 || kibibytes > 65536) {

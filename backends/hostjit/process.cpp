@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string_view>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -21,8 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // The environment, but diagnostics in English and nothing of a profiler or preload library in the
-// compiler.
+// compiler. Under elevated privileges none of it: a compiler takes programs and headers from there.
 std::vector<std::string> child_environment() {
+  if (getauxval(AT_SECURE) != 0) return {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"};
   std::vector<std::string> variables;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;

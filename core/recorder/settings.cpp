@@ -33,10 +33,10 @@ std::int64_t find_rank() noexcept {
                     {"RANK", "WORLD_SIZE"},
                     {"SLURM_PROCID", "SLURM_NTASKS"}};
   for (const auto& variable : kVariables) {
-    const char* text = std::getenv(variable.rank);
+    const char* text = secure_getenv(variable.rank);
     std::uint64_t rank = 0;
     if (text == nullptr || !read_number(text, &rank) || rank > 0xffffffffu) continue;
-    const char* size_text = variable.size != nullptr ? std::getenv(variable.size) : nullptr;
+    const char* size_text = variable.size != nullptr ? secure_getenv(variable.size) : nullptr;
     std::uint64_t size = 0;
     if (size_text != nullptr && read_number(size_text, &size) && size <= 1) continue;
     return static_cast<std::int64_t>(rank);
@@ -46,11 +46,13 @@ std::int64_t find_rank() noexcept {
 
 }  // namespace
 
+// Settings of whoever starts a program with elevated privileges are not its owner's: they could
+// name any file or folder. secure_getenv leaves them out.
 bool read_settings(Settings* settings, char* message, std::size_t capacity) noexcept {
   settings->ring_bytes = kDefaultMebibytes * kMebibyte;
   settings->rank = find_rank();
   settings->directory[0] = '\0';
-  if (const char* text = std::getenv("LOCKSTEP_TRACE_BUFFER_MB"); text != nullptr) {
+  if (const char* text = secure_getenv("LOCKSTEP_TRACE_BUFFER_MB"); text != nullptr) {
     std::uint64_t mebibytes = 0;
     if (!read_number(text, &mebibytes) || mebibytes == 0 || mebibytes > kMaximumMebibytes) {
       std::snprintf(message, capacity,
@@ -63,7 +65,7 @@ bool read_settings(Settings* settings, char* message, std::size_t capacity) noex
     }
     settings->ring_bytes = mebibytes * kMebibyte;
   }
-  if (const char* text = std::getenv("LOCKSTEP_RECORD_DIR"); text != nullptr && *text != '\0') {
+  if (const char* text = secure_getenv("LOCKSTEP_RECORD_DIR"); text != nullptr && *text != '\0') {
     if (std::strlen(text) >= sizeof(settings->directory)) {
       std::snprintf(message, capacity, "LOCKSTEP_RECORD_DIR is longer than %zu bytes",
                     sizeof(settings->directory) - 1);

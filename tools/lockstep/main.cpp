@@ -10,15 +10,16 @@
 namespace lockstep::cli {
 namespace {
 
-int exit_code_of(ErrorCode code) {
-  switch (code) {
+int exit_code_of(const Error& error) {
+  switch (error.code()) {
     case ErrorCode::kNotFound:
     case ErrorCode::kInvalidFile:
     case ErrorCode::kTruncatedFile:
-    case ErrorCode::kInputOutput:
     case ErrorCode::kMismatch:         // slices that do not belong together
     case ErrorCode::kInvalidArgument:  // what a file holds cannot be: a graph with a cycle
       return kUnreadable;
+    case ErrorCode::kInputOutput:  // of an output it is not the input's fault
+      return error.context().call == "write" ? kInternal : kUnreadable;
     case ErrorCode::kUnavailable:
     case ErrorCode::kIncompatiblePlugin:
     case ErrorCode::kNotSupported:
@@ -62,7 +63,7 @@ int run(int argc, const char* const* argv) {
   } catch (const Failure& failure) {
     return fail(failure.code(), failure.what());
   } catch (const Error& error) {
-    return fail(exit_code_of(error.code()), error.what());
+    return fail(exit_code_of(error), error.what());
   } catch (const std::exception& error) {
     return fail(kInternal, fmt::format("{} (this is a defect of lockstep)", error.what()));
   }

@@ -14,6 +14,7 @@
 #include "recorder/memory.h"
 #include "src/record/host_recorder.h"
 #include "src/record/trace_name.h"
+#include "src/trace/trace_decode.h"
 
 namespace lockstep::record {
 namespace {
@@ -86,6 +87,23 @@ LocalRecorder* LocalRecorder::existing() noexcept {
   return g_recorder.load(std::memory_order_acquire);
 }
 
+/// Takes the lock in turn with the thread that drains, which would else take it again at once for
+/// as long as launches come.
+class LocalRecorder::Turn {
+ public:
+  explicit Turn(LocalRecorder& recorder) : recorder_(recorder) {
+    recorder.waiting_.fetch_add(1, std::memory_order_relaxed);
+    recorder.mutex_.lock();
+    recorder.waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  ~Turn() { recorder_.mutex_.unlock(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  LocalRecorder& recorder_;
+};
+
 LocalRecorder& LocalRecorder::get() {
   if (LocalRecorder* recorder = existing()) return *recorder;
   Preparation& state = preparation();
@@ -98,6 +116,7 @@ LocalRecorder& LocalRecorder::get() {
     if (!api.prepare(message, sizeof(message))) {
       throw Error(ErrorCode::kInvalidArgument, message);
     }
+    prepare_json();
     std::unique_ptr<SelfRecording> file = SelfRecording::from_environment(api);
     auto* recorder = new LocalRecorder(api);
     if (file) {
@@ -142,7 +161,7 @@ void LocalRecorder::report_failure() {
 std::unique_ptr<MemoryTrace> LocalRecorder::open(const TraceFilter& filter) {
   // Before our lock is taken: a fork takes the recorder's first.
   api_.control(true);
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   Segment* current = finished_ ? nullptr : segment();
   if (current == nullptr) {
     throw Error(ErrorCode::kUnavailable, finished_
@@ -177,14 +196,14 @@ void LocalRecorder::remove(MemoryTrace& trace) {
 }
 
 void LocalRecorder::close(MemoryTrace& trace) noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   if (!trace.open) return;
   drain();
   remove(trace);
 }
 
 Trace LocalRecorder::snapshot(const MemoryTrace& trace) {
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   if (trace.open && is_current(trace)) drain();
   Trace result = trace.trace();
   if (trace.open && segment_) {
@@ -204,13 +223,13 @@ bool LocalRecorder::is_current(const MemoryTrace& trace) const noexcept {
 void LocalRecorder::begin_global() {
   std::unique_ptr<MemoryTrace> fresh = open({});
   std::unique_ptr<MemoryTrace> old;
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   old = std::exchange(global_, std::move(fresh));
   if (old) remove(*old);
 }
 
 std::unique_ptr<MemoryTrace> LocalRecorder::end_global() noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   if (!global_) return nullptr;
   drain();
   remove(*global_);
@@ -218,7 +237,7 @@ std::unique_ptr<MemoryTrace> LocalRecorder::end_global() noexcept {
 }
 
 bool LocalRecorder::global_is_open() noexcept {
-  const std::lock_guard lock(mutex_);
+  const Turn lock(*this);
   return global_ != nullptr;
 }
 
@@ -252,6 +271,9 @@ void* LocalRecorder::run_thread(void* argument) {
   constexpr std::uint64_t kIdleInterval = 3'600'000'000'000;
   auto* self = static_cast<LocalRecorder*>(argument);
   for (;;) {
+    while (self->waiting_.load(std::memory_order_relaxed) != 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
     const std::uint32_t seen = self->wake_.load(std::memory_order_acquire);
     bool writes_file = false;
     {
@@ -269,7 +291,11 @@ void* LocalRecorder::run_thread(void* argument) {
 }
 
 void LocalRecorder::on_before_fork() noexcept {
-  if (LocalRecorder* self = existing()) self->mutex_.lock();
+  LocalRecorder* self = existing();
+  if (self == nullptr) return;
+  self->waiting_.fetch_add(1, std::memory_order_relaxed);
+  self->mutex_.lock();
+  self->waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void LocalRecorder::on_after_fork(bool child) noexcept {
@@ -277,6 +303,7 @@ void LocalRecorder::on_after_fork(bool child) noexcept {
   if (self == nullptr) return;
   if (child) {
     self->generation_.fetch_add(1, std::memory_order_relaxed);
+    self->waiting_.store(0, std::memory_order_relaxed);
     self->segment_.reset();
     self->global_.reset();
     if (self->file_) {

@@ -59,6 +59,7 @@ class LocalRecorder {
   LocalRecorder(const recorder::Api& api);
 
   struct Segment;
+  class Turn;
 
   static void on_wake(bool filling) noexcept;
   static void on_before_fork() noexcept;
@@ -76,6 +77,8 @@ class LocalRecorder {
 
   const recorder::Api& api_;
   const std::uint64_t first_;
+  std::atomic<std::uint32_t> waiting_{
+      0};             ///< threads that want the lock besides the one that drains
   std::mutex mutex_;  ///< guards all below that is not atomic; held while draining
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<SelfRecording> file_;

@@ -25,7 +25,10 @@ using record::RecordedImage;
 namespace {
 
 [[noreturn]] void fail(const std::string& what, int error) {
-  throw Error(ErrorCode::kInputOutput, what + ": " + std::strerror(error));
+  ErrorContext context;
+  context.native_code = error;
+  context.call = "write";
+  throw Error(ErrorCode::kInputOutput, what + ": " + std::strerror(error), context);
 }
 
 fs::path make_folder() {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/record/self_recording.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <new>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "src/record/trace_name.h"
@@ -17,8 +20,24 @@ namespace {
 /// Names the process that took the first name, so that programs it starts do not want it too.
 constexpr char kOwner[] = "LOCKSTEP_TRACE_OWNER";
 
+/// Shared by this process and everything forked from it since this library was loaded: whether one
+/// of them has taken the first name. Null where nothing is to be recorded.
+std::atomic<std::uint32_t>* make_name_taken() noexcept {
+  if (secure_getenv("LOCKSTEP_TRACE") == nullptr) return nullptr;
+  void* memory = mmap(nullptr, sizeof(std::atomic<std::uint32_t>), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : new (memory) std::atomic<std::uint32_t>(0);
+}
+std::atomic<std::uint32_t>* const g_name_taken = make_name_taken();
+
+/// True once for a family of processes; give_name_back() lets another one try.
+bool take_name() noexcept { return g_name_taken == nullptr || g_name_taken->exchange(1) == 0; }
+void give_name_back() noexcept {
+  if (g_name_taken != nullptr) g_name_taken->store(0);
+}
+
 bool read_force() {
-  const char* text = std::getenv("LOCKSTEP_TRACE_FORCE");
+  const char* text = secure_getenv("LOCKSTEP_TRACE_FORCE");
   if (text == nullptr || *text == '\0' || std::strcmp(text, "0") == 0) return false;
   if (std::strcmp(text, "1") == 0) return true;
   throw Error(ErrorCode::kInvalidArgument,
@@ -41,7 +60,7 @@ SelfRecording::SelfRecording(std::filesystem::path base, bool force)
     : base_(std::move(base)), force_(force) {}
 
 std::unique_ptr<SelfRecording> SelfRecording::from_environment(const recorder::Api& api) {
-  const char* text = std::getenv("LOCKSTEP_TRACE");
+  const char* text = secure_getenv("LOCKSTEP_TRACE");
   if (text == nullptr || *text == '\0') return nullptr;
   std::filesystem::path path = std::filesystem::absolute(text);
   if (!path.has_filename()) {
@@ -59,16 +78,25 @@ std::unique_ptr<SelfRecording> SelfRecording::from_environment(const recorder::A
       trace_path(recording->base_, recording->rank_, true, getpid(), 0);
   // Descendants come with the owner in their environment; one that took part in a race for the name
   // finds it locked.
-  const bool descendant = std::getenv(kOwner) != nullptr || is_being_written(first);
-  if (!descendant) {
-    TraceInfo header;
-    header.producer = "lockstep 0.1";
-    header.command = own_command();
-    header.pid = getpid();
-    recording->create(header, true, recorder::monotonic_nanoseconds());
-    setenv(kOwner, std::to_string(getpid()).c_str(), 1);
-  }
+  // Processes forked before anybody recorded agree among themselves.
+  const bool descendant =
+      secure_getenv(kOwner) != nullptr || is_being_written(first) || !take_name();
+  if (!descendant) recording->create_first();
   return recording;
+}
+
+void SelfRecording::create_first() {
+  TraceInfo header;
+  header.producer = "lockstep 0.1";
+  header.command = own_command();
+  header.pid = getpid();
+  try {
+    create(header, true, recorder::monotonic_nanoseconds());
+  } catch (...) {
+    give_name_back();
+    throw;
+  }
+  setenv(kOwner, std::to_string(getpid()).c_str(), 1);
 }
 
 std::unique_ptr<SelfRecording> SelfRecording::for_child() const {

@@ -13,8 +13,9 @@ namespace lockstep::record {
 /// The file that LOCKSTEP_TRACE asks for. Members are called under the local recorder's lock.
 class SelfRecording {
  public:
-  /// Null when LOCKSTEP_TRACE is not set. The first process image creates its file at once,
-  /// descendants with their first entry. \throws Error kInvalidArgument, kInputOutput.
+  /// Null when LOCKSTEP_TRACE is not set, or under elevated privileges. The first process image
+  /// that uses the recorder creates its file at once, its relatives with their first entry. \throws
+  /// Error kInvalidArgument, kInputOutput.
   static std::unique_ptr<SelfRecording> from_environment(const recorder::Api& api);
 
   /// The same for a forked child.
@@ -28,6 +29,7 @@ class SelfRecording {
 
  private:
   SelfRecording(std::filesystem::path base, bool force);
+  void create_first();
   void create(const TraceInfo& header, bool first, std::uint64_t begin_ns);
   void hold_name();
 

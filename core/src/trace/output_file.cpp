@@ -35,6 +35,7 @@ struct OutputFile::Impl {
     if (reason == EEXIST) hint = " (ask for it to be replaced: force, or --force)";
     ErrorContext context;
     context.where = path.string();
+    context.call = "write";
     context.native_code = reason;
     return Error(
         ErrorCode::kInputOutput,

@@ -3,6 +3,7 @@
 
 #include <lockstep/error.h>
 
+#include <atomic>
 #include <fmt/format.h>
 #include <memory>
 
@@ -478,13 +479,38 @@ LineKind LineDecoder::decode(std::string_view line, DecodedLine& into) {
   throw DecodeError("neither an entry nor a definition, meta, header or footer line");
 }
 
+namespace {
+
+/// Traces are written until the very end of a process, when the library's own static objects, from
+/// which a new parser is made, are gone: one parser is made before and kept. Whoever finds it taken
+/// makes another; no lock, which a fork might find held.
+std::atomic<simdjson::dom::parser*> spare_parser{nullptr};
+
+class BorrowedParser {
+ public:
+  BorrowedParser() : parser_(spare_parser.exchange(nullptr)) {
+    if (!parser_) parser_ = std::make_unique<simdjson::dom::parser>();
+  }
+  ~BorrowedParser() { delete spare_parser.exchange(parser_.release()); }
+  BorrowedParser(const BorrowedParser&) = delete;
+  BorrowedParser& operator=(const BorrowedParser&) = delete;
+  simdjson::dom::parser& operator*() const noexcept { return *parser_; }
+
+ private:
+  std::unique_ptr<simdjson::dom::parser> parser_;
+};
+
+}  // namespace
+
 std::string compact_json(const std::string& text) {
-  simdjson::dom::parser parser;
+  const BorrowedParser parser;
   element root;
-  if (parser.parse(text.data(), text.size(), true).get(root) != simdjson::SUCCESS) {
+  if ((*parser).parse(text.data(), text.size(), true).get(root) != simdjson::SUCCESS) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("not JSON text: {}", text.substr(0, 200)));
   }
   return raw_json(root);
 }
+
+void prepare_json() { static_cast<void>(compact_json("0")); }
 
 }  // namespace lockstep

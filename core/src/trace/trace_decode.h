@@ -50,5 +50,7 @@ class LineDecoder {
 
 /// JSON text without white space. \throws Error kInvalidArgument when it is not JSON.
 std::string compact_json(const std::string& text);
+/// Makes compact_json() usable until the process has ended. Called before the end begins.
+void prepare_json();
 
 }  // namespace lockstep
