@@ -169,16 +169,18 @@ class LOCKSTEP_API StreamRef {
 };
 
 /// Owns a stream: movable, not copyable. Made by Device::create_stream. Destroying it does not
-/// wait; what was enqueued is still done.
+/// wait; what was enqueued is still done. A capture that was begun on it ends with it, without a
+/// graph, so that no thread stays restricted by a capture that nobody can end.
 class LOCKSTEP_API Stream : public StreamRef {
  public:
   Stream() noexcept = default;
   explicit Stream(std::shared_ptr<detail::StreamState> state) noexcept
       : StreamRef(std::move(state)) {}
   Stream(Stream&&) noexcept = default;
-  Stream& operator=(Stream&&) noexcept = default;
+  Stream& operator=(Stream&& other) noexcept;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
+  ~Stream();
 
   /// As StreamRef::capture; `function` may take a Stream& too.
   template <typename Function>

@@ -137,6 +137,29 @@ CaptureStatus StreamRef::capture_status() const {
   return static_cast<CaptureStatus>(status);
 }
 
+namespace {
+
+/// The registry of captures keeps their streams, so an owner that goes has to end its capture
+/// itself.
+void end_capture_of(const StreamRef& stream) noexcept {
+  if (!stream) return;
+  runtime::LoadedBackend& backend = stream.state().device_state.backend;
+  if (backend.captures.any() && backend.captures.begun_by(stream.state()) != nullptr) {
+    detail::abandon_capture(stream);
+  }
+}
+
+}  // namespace
+
+Stream::~Stream() { end_capture_of(*this); }
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  if (this == &other) return *this;
+  end_capture_of(*this);
+  state_ = std::move(other.state_);
+  return *this;
+}
+
 namespace detail {
 
 void abandon_capture(const StreamRef& handle) noexcept {

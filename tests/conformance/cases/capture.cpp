@@ -121,6 +121,22 @@ void add_capture_cases() {
     expect_usable(env, s1, "s1");
   });
 
+  add_rule_case("CAP_05.origin_destroyed", [](const Environment& env) {
+    for (const auto mode : {ls::CaptureMode::kThreadLocal, ls::CaptureMode::kGlobal}) {
+      const auto value = make_buffer(env.device(), std::vector<int>{0});
+      {
+        const ls::Stream lost = env.device().create_stream();
+        ls::CaptureOptions options;
+        options.mode = mode;
+        lost.begin_capture(options);
+        add_one(env, lost, *value);
+      }
+      // The thread is not restricted any more, and nothing ran.
+      expect_equal(read(*value), std::vector<int>{0}, "value");
+      env.device().synchronize();
+    }
+  });
+
   // CAP-10: a watchdog thread that polls events outside the capture leaves a thread-local one
   // alone.
   add_rule_case("CAP_10.polling_thread", [](const Environment& env) {
@@ -133,8 +149,9 @@ void add_capture_cases() {
     for (int round = 0; round < 100; ++round) {
       std::atomic<bool> stop = false;
       std::atomic<int> polls = 0, failures = 0;
-      std::thread watchdog([&] {
-        while (!stop.load()) {
+      // Joins by itself, also when the capture is refused.
+      std::jthread watchdog([&](const std::stop_token& token) {
+        while (!stop.load() && !token.stop_requested()) {
           try {
             (void)event.query();
           } catch (const ls::Error&) {
