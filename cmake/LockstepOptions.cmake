@@ -3,6 +3,7 @@
 
 option(LOCKSTEP_BUILD_CLI "Build the lockstep command line" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
+option(LOCKSTEP_BUILD_CONFORMANCE "Build lockstep-conformance" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_TESTING_LIBRARY "Build lockstep::testing, which needs GoogleTest" ${PROJECT_IS_TOP_LEVEL})
 option(LOCKSTEP_BUILD_BENCHMARKS "Build the benchmarks" OFF)

@@ -122,6 +122,22 @@ struct Pitches {
   std::uint64_t row, plane;
 };
 
+/// False when `bytes` from `address` on leave the block that `address` lies in. Memory that is none
+/// of ours cannot be checked.
+bool stays_inside(const void* address, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  const auto found = find(address);
+  return found == blocks().end() ||
+         bytes <= found->second.bytes - (reinterpret_cast<std::uintptr_t>(address) - found->first);
+}
+
+/// Bytes from the first to behind the last one of a region.
+std::uint64_t reach(const Pitches& pitches, std::uint64_t width, std::uint64_t height,
+                    std::uint64_t depth) {
+  if (width == 0 || height == 0 || depth == 0) return 0;
+  return (depth - 1) * pitches.plane + (height - 1) * pitches.row + width;
+}
+
 lockstep_code copy(lockstep_stream* stream, const lockstep_copy_desc* desc, lockstep_error* error) {
   const std::uint32_t direction = direction_of(desc->destination, desc->source);
   if (desc->expected_direction != LOCKSTEP_COPY_NONE && desc->expected_direction != direction) {
@@ -131,6 +147,14 @@ lockstep_code copy(lockstep_stream* stream, const lockstep_copy_desc* desc, lock
   const Pitches from(desc->source_pitch, desc->source_slice_pitch, desc->width, desc->height);
   const Pitches to(desc->destination_pitch, desc->destination_slice_pitch, desc->width,
                    desc->height);
+  if (from.row < desc->width || to.row < desc->width) {
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "templateCopy", "a pitch is below the width");
+  }
+  if (!stays_inside(desc->source, reach(from, desc->width, desc->height, desc->depth)) ||
+      !stays_inside(desc->destination, reach(to, desc->width, desc->height, desc->depth))) {
+    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "templateCopy",
+                "the copy leaves the memory it begins in");
+  }
   lockstep_record record = new_record(LOCKSTEP_RECORD_MEMCPY, "templateCopy", stream);
   record.of.copy.direction = direction;
   record.of.copy.peer_device = -1;

@@ -30,6 +30,7 @@ struct Options {
   std::filesystem::path waivers, report;
   std::string filter = "*";
   bool list = false, verbose = false, json = false;
+  int limit_seconds = 120;
   std::filesystem::path left, right;
 };
 
@@ -80,6 +81,7 @@ int run(const Options& options) {
   conformance::RunOptions run_options;
   run_options.filter = options.filter;
   run_options.verbose = options.verbose;
+  run_options.limit_seconds = options.limit_seconds;
   run_options.progress = &std::cerr;
   const conformance::Report report =
       conformance::run_suite(open_devices(options.backend), waivers, run_options);
@@ -110,6 +112,8 @@ int main(int argc, char** argv) {
   app.add_option("--waivers", options.waivers, "TOML file of what the backend is known not to do");
   app.add_option("--report", options.report, "write the report as JSON");
   app.add_option("--filter", options.filter, "glob over case names, e.g. 'CAP_*'");
+  app.add_option("--limit", options.limit_seconds, "seconds one run of a case may take (120)")
+      ->check(CLI::Range(1, 86400));
   app.add_flag("--list", options.list, "list the cases and stop");
   app.add_flag("--verbose", options.verbose, "a line for each run");
   app.add_flag("--json", options.json, "the report on standard output as JSON");

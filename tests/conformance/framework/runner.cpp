@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <ostream>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -107,6 +112,28 @@ void run_variant(const Environment& environment, const Case& item, Variant varia
   }
 }
 
+/// Ends the program when a case hangs.
+class Watchdog {
+ public:
+  Watchdog(std::string what, int seconds)
+      : thread_([what = std::move(what), seconds](const std::stop_token& token) {
+          std::mutex mutex;
+          std::condition_variable_any ended;
+          std::unique_lock lock(mutex);
+          if (ended.wait_for(lock, token, std::chrono::seconds(seconds),
+                             [&] { return token.stop_requested(); })) {
+            return;
+          }
+          if (token.stop_requested()) return;
+          std::fprintf(stderr, "failed  %s: still running after %d s; given up\n", what.c_str(),
+                       seconds);
+          std::_Exit(1);
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 CaseResult run_one(const std::vector<ls::Device>& devices, const Case& item, Variant variant,
                    Waivers& waivers, const WaiverTarget& target) {
   CaseResult result{item.name, name_of(variant), Outcome::kPassed, "", 0.0};
@@ -203,6 +230,7 @@ Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
     std::vector<Variant> variants = {Variant::kEager, Variant::kThread};
     if (item.make_work) variants.insert(variants.begin() + 1, Variant::kGraph);
     for (const Variant variant : variants) {
+      const Watchdog watchdog(item.name + " (" + name_of(variant) + ")", options.limit_seconds);
       CaseResult result = run_one(devices, item, variant, waivers, target);
       if (options.progress != nullptr && (options.verbose || result.outcome != Outcome::kPassed)) {
         *options.progress << to_string(result.outcome) << "  " << result.name << " ("

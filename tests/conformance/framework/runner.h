@@ -45,6 +45,9 @@ struct Report {
 struct RunOptions {
   std::string filter = "*";  ///< glob over case names
   bool verbose = false;
+  /// A run that takes longer ends the whole program with exit code 1, naming the case: whatever
+  /// hangs in a driver cannot be stopped in any other way.
+  int limit_seconds = 120;
   std::ostream* progress = nullptr;
 };
 

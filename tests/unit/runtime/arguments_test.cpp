@@ -164,7 +164,10 @@ TEST_F(Arguments, LimitsOfTheDeviceAreNamed) {
       {{.block = {513, 1, 1}}, "exceeds the kernel's own limit of 512"},
       {{.shared_bytes = 49153}, "49153 bytes of dynamic shared memory exceed the 49024"},
   };
-  for (const auto& [config, words] : bad) {
+  for (const auto& row : bad) {
+    // Named apart: clang 14 does not let a lambda use a structured binding.
+    const LaunchConfig& config = row.first;
+    const std::string& words = row.second;
     EXPECT_THAT(refused([&] { stream.launch(nothing, config); }), HasSubstr(words));
     EXPECT_THAT(refused([&] { graph.add_kernel({}, nothing, config); }), HasSubstr(words));
   }
