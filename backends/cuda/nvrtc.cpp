@@ -29,7 +29,7 @@ std::string first_error_line(const std::string& log) {
   std::size_t begin = 0;
   while (begin < log.size()) {
     const std::size_t end = std::min(log.find('\n', begin), log.size());
-    const std::string line = log.substr(begin, end - begin);
+    std::string line = log.substr(begin, end - begin);
     if (line.find("error") != std::string::npos) return line;
     begin = end + 1;
   }

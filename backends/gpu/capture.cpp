@@ -113,8 +113,10 @@ std::uint32_t clock_of(const CaptureClock& clock, std::uint64_t stream) {
 
 void merge_clock(CaptureClock& into, const CaptureClock& from) {
   for (const auto& [identity, nodes] : from) {
+    // Named again: clang 14 does not let a lambda use a structured binding.
+    const auto stream = identity;
     auto known = std::find_if(into.begin(), into.end(),
-                              [&](const auto& entry) { return entry.first == identity; });
+                              [&](const auto& entry) { return entry.first == stream; });
     if (known == into.end()) {
       into.emplace_back(identity, nodes);
     } else {
