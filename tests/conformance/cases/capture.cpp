@@ -72,6 +72,7 @@ void add_capture_cases() {
     const ls::Graph graph = stream.capture([&](ls::Stream& s) {
       s.launch(env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *d, 7, 10);
     });
+    env.device().synchronize();  // whatever ran in spite of the capture is done now
     expect_equal(read(*d), std::vector<int>{5}, "value after capture");
     ls::LaunchTrace trace;
     graph.instantiate().launch(stream);

@@ -121,7 +121,7 @@ void add_stream_cases() {
     const auto value = make_buffer(env.device(), std::vector<int>{0});
     std::vector<int> seen;
     for (int i = 0; i < 5; ++i) {
-      stream.launch(env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *value, i, 100000);
+      stream.launch(env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *value, i, 3000000);
       stream.copy(pinned, *value);
       stream.host_function([&] { seen.push_back(pinned.span()[0]); });
     }
