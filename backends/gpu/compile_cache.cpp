@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile_cache.h"
 
-#include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
-#include <unistd.h>
+
+#include "cache_bytes.h"
 
 // Inline: the plugin then needs no library beside the standard ones.
 #define XXH_INLINE_ALL
@@ -21,61 +19,6 @@ constexpr std::string_view kMagic = "lockstep-code-1\n";
 std::string environment(const char* name) {
   const char* value = secure_getenv(name);
   return value != nullptr ? value : "";
-}
-
-void put_number(std::string& to, std::uint64_t value) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  to.append(bytes, sizeof bytes);
-}
-void put_text(std::string& to, std::string_view text) {
-  put_number(to, text.size());
-  to.append(text);
-}
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    const std::string_view raw = take(sizeof value);
-    if (ok_) std::memcpy(&value, raw.data(), sizeof value);
-    return value;
-  }
-  std::string_view text() { return take(number()); }
-  bool complete() const { return ok_ && bytes_.empty(); }
-  bool ok() const { return ok_; }
-
- private:
-  std::string_view take(std::uint64_t count) {
-    if (!ok_ || count > bytes_.size()) {
-      ok_ = false;
-      return {};
-    }
-    const std::string_view taken = bytes_.substr(0, count);
-    bytes_.remove_prefix(count);
-    return taken;
-  }
-  std::string_view bytes_;
-  bool ok_ = true;
-};
-
-bool write_aside(const std::filesystem::path& target, std::string_view bytes,
-                 std::string* problem) {
-  static std::atomic<unsigned> counter{0};
-  std::filesystem::path aside = target;
-  aside += ".tmp." + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
-  std::ofstream file(aside, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  std::error_code code;
-  if (file.good()) {
-    std::filesystem::rename(aside, target, code);
-    if (!code) return true;
-  }
-  *problem = "cannot write " + target.string() + (code ? ": " + code.message() : "");
-  std::filesystem::remove(aside, code);
-  return false;
 }
 
 }  // namespace
@@ -125,15 +68,10 @@ std::string CompileCache::folder() const {
 std::optional<CompiledCode> CompileCache::find(const std::string& key) const {
   const std::string where = folder();
   if (where.empty() || key.empty()) return std::nullopt;
-  std::ifstream file(where + "/" + key + ".code", std::ios::binary);
-  if (!file) return std::nullopt;
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (bytes.size() < kMagic.size() + 8 || !bytes.starts_with(kMagic)) return std::nullopt;
-  const std::string_view body = std::string_view(bytes).substr(kMagic.size() + 8);
-  std::uint64_t stored = 0;
-  std::memcpy(&stored, bytes.data() + kMagic.size(), sizeof stored);
-  if (stored != XXH3_64bits(body.data(), body.size())) return std::nullopt;
-  Reader reader(body);
+  const std::string bytes = read_whole(where + "/" + key + ".code");
+  const std::string_view body = unsealed(kMagic, bytes);
+  if (body.empty()) return std::nullopt;
+  ByteReader reader(body);
   CompiledCode code;
   const std::uint64_t names = reader.number();
   for (std::uint64_t index = 0; index < names && reader.ok(); ++index) {
@@ -168,9 +106,7 @@ bool CompileCache::store(const std::string& key, const CompiledCode& code, std::
     put_text(body, symbol);
   }
   put_text(body, std::string_view(code.code.data(), code.code.size()));
-  std::string bytes(kMagic);
-  put_number(bytes, XXH3_64bits(body.data(), body.size()));
-  bytes += body;
+  const std::string bytes = sealed(kMagic, body);
   const std::filesystem::path base = std::filesystem::path(where) / key;
   return write_aside(base.string() + ".source", source, problem) &&
          write_aside(base.string() + ".code", bytes, problem);
