@@ -115,6 +115,7 @@ const gpu::Traits& CudaDriver::traits() const {
     made.vendor = "NVIDIA";
     made.legacy_stream = CU_STREAM_LEGACY;
     made.per_thread_stream = CU_STREAM_PER_THREAD;
+    made.failures_lose_the_context = true;
     return made;
   }();
   return traits;

@@ -33,10 +33,10 @@ std::uint64_t rows_of(std::uint64_t slice_pitch, std::uint64_t pitch, std::uint6
   return pitch != 0 ? slice_pitch / pitch : height;
 }
 
-}  // namespace
-
-CUDA_MEMCPY3D to_memcpy3d(const gpu::Copy& copy) {
-  CUDA_MEMCPY3D native;
+// What the driver's two- and three-dimensional forms have in common.
+template <class Native>
+Native flat_copy(const gpu::Copy& copy) {
+  Native native;
   std::memset(&native, 0, sizeof native);
   native.srcMemoryType = type_of(copy.source_side);
   native.dstMemoryType = type_of(copy.destination_side);
@@ -46,10 +46,17 @@ CUDA_MEMCPY3D to_memcpy3d(const gpu::Copy& copy) {
   native.dstDevice = copy.destination;
   native.srcPitch = copy.source_pitch;
   native.dstPitch = copy.destination_pitch;
-  native.srcHeight = rows_of(copy.source_slice_pitch, copy.source_pitch, copy.height);
-  native.dstHeight = rows_of(copy.destination_slice_pitch, copy.destination_pitch, copy.height);
   native.WidthInBytes = copy.width;
   native.Height = copy.height;
+  return native;
+}
+
+}  // namespace
+
+CUDA_MEMCPY3D to_memcpy3d(const gpu::Copy& copy) {
+  auto native = flat_copy<CUDA_MEMCPY3D>(copy);
+  native.srcHeight = rows_of(copy.source_slice_pitch, copy.source_pitch, copy.height);
+  native.dstHeight = rows_of(copy.destination_slice_pitch, copy.destination_pitch, copy.height);
   native.Depth = copy.depth;
   return native;
 }
@@ -148,18 +155,7 @@ gpu::Result CudaDriver::copy(const gpu::Copy& copy, gpu::Call call, gpu::Handle 
                                       static_cast<CUcontext>(copy.destination_context), copy.source,
                                       static_cast<CUcontext>(copy.source_context), copy.width, on);
     case gpu::Call::kCopy2D: {
-      CUDA_MEMCPY2D native;
-      std::memset(&native, 0, sizeof native);
-      native.srcMemoryType = type_of(copy.source_side);
-      native.dstMemoryType = type_of(copy.destination_side);
-      native.srcHost = to_pointer(copy.source);
-      native.srcDevice = copy.source;
-      native.dstHost = to_pointer(copy.destination);
-      native.dstDevice = copy.destination;
-      native.srcPitch = copy.source_pitch;
-      native.dstPitch = copy.destination_pitch;
-      native.WidthInBytes = copy.width;
-      native.Height = copy.height;
+      const auto native = flat_copy<CUDA_MEMCPY2D>(copy);
       return call_.cuMemcpy2DAsync_(&native, on);
     }
     case gpu::Call::kCopy3D: {

@@ -125,6 +125,16 @@ void merge_clock(CaptureClock& into, const CaptureClock& from) {
   }
 }
 
+bool may_capture(const lockstep_stream* stream) {
+  return captures_open() || stream->known_to_others.load(std::memory_order_relaxed);
+}
+
+bool is_capturing(const lockstep_stream* stream) {
+  CaptureInfo info;
+  return may_capture(stream) && driver().capture_info(native_of(stream), &info) == kSuccess &&
+         info.status == LOCKSTEP_CAPTURE_ACTIVE;
+}
+
 CaptureBinding bind_capture(lockstep_stream* stream, const lockstep_record* record,
                             bool makes_node) {
   CaptureInfo info;

@@ -122,6 +122,8 @@ struct Traits {
   // True: one peer call a copy is illegal while capturing and the unified call is used there.
   bool peer_call_illegal_in_capture = true;
   std::uint64_t max_grid_times_block = 0;  // threads in one dimension; 0 = no such limit
+  // True: a kernel's failure takes its context along, and every later call answers the same number.
+  bool failures_lose_the_context = false;
 };
 
 class Driver {

@@ -18,7 +18,9 @@ void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32
 void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
             const lockstep_record& record, bool makes_node) {
   CaptureBinding binding;
-  if (result == kSuccess) binding = bind_capture(stream, &record, makes_node);
+  if (result == kSuccess && may_capture(stream)) {
+    binding = bind_capture(stream, &record, makes_node);
+  }
   if (!recorded) return;
   std::uint32_t flags = 0;
   if (result != kSuccess) flags |= LOCKSTEP_RECORD_FAILED;

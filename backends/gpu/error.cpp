@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "capture.h"
 #include "state.h"
@@ -20,6 +22,28 @@ void put(char (&target)[N], std::string_view text) {
   }
   std::memcpy(target, text.data(), length);
   target[length] = '\0';
+}
+
+// The numbers that stay with a context: a kernel failed in it, or it is gone.
+bool loses_the_context(Result result) {
+  return result == 214 || result == 220 || result == 700 || result == 702 ||
+         (result >= 709 && result <= 719 && result != 711 && result != 712 && result != 713);
+}
+
+// The call that reported the failure which lost the current context, "" when this is that report.
+// Only the first report is the failure's own: all that follow say no more than that it is lost.
+std::string first_report(const char* call, Result result) {
+  struct Lost {
+    std::mutex mutex;
+    std::map<Context, std::string> calls;
+  };
+  static Lost* const lost = new Lost;
+  Context context = nullptr;
+  if (driver().context_current(&context) != kSuccess) context = nullptr;
+  std::lock_guard lock(lost->mutex);
+  const auto [known, fresh] =
+      lost->calls.try_emplace(context, std::string(call) + " (" + std::to_string(result) + ")");
+  return fresh ? "" : known->second;
 }
 
 }  // namespace
@@ -44,6 +68,11 @@ lockstep_code fail_native(lockstep_error* error, Call call, Result result,
   lockstep_code code = driver().translate(result);
   if (code < 0) code = code_of(result);
   if (rule != LOCKSTEP_CAPTURE_RULE_NONE) blame_invalidated_captures(call_name);
+  std::string lost_by;
+  if (driver().traits().failures_lose_the_context && loses_the_context(result)) {
+    lost_by = first_report(call_name, result);
+    if (!lost_by.empty()) code = LOCKSTEP_E_DEVICE_LOST;
+  }
   if (error == nullptr) return code;
   const char* native_name = driver().result_name(result);
   const char* native_text = driver().result_text(result);
@@ -59,7 +88,10 @@ lockstep_code fail_native(lockstep_error* error, Call call, Result result,
     message += "; ";
     message += reason;
   }
-  if (!detail.empty()) {
+  if (!lost_by.empty()) {
+    message += "; the context was lost when " + lost_by +
+               " reported a failure: only a new process can use the device again";
+  } else if (!detail.empty()) {
     message += "; ";
     message += detail;
   }

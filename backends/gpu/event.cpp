@@ -31,6 +31,7 @@ lockstep_code event_from_native(lockstep_device* device, void* native, lockstep_
   made->device = device;
   made->native = native;
   made->owned = false;
+  made->known_to_others = true;
   made->timing = true;  // not known: the driver will say
   *event = made;
   return LOCKSTEP_OK;
@@ -56,6 +57,7 @@ lockstep_code event_record(lockstep_event* event, lockstep_stream* stream, locks
     return fail_native(error, Call::kEventRecord, result, describe(stream));
   }
   event->last_record.store(record_identity, std::memory_order_relaxed);
+  if (stream->known_to_others.load(std::memory_order_relaxed)) event->known_to_others = true;
   // Also when no capture is open, if it was recorded in one before.
   if (captures_open() || event->capture_id != 0) note_event_record(event, stream);
   return LOCKSTEP_OK;
@@ -64,6 +66,7 @@ lockstep_code event_record(lockstep_event* event, lockstep_stream* stream, locks
 lockstep_code stream_wait_event(lockstep_stream* stream, lockstep_event* event,
                                 lockstep_error* error) {
   ContextScope scope(stream->context);
+  if (event->known_to_others.load(std::memory_order_relaxed)) stream->known_to_others = true;
   const Result result = enqueue(
       stream, LOCKSTEP_RECORD_EVENT_WAIT, name_of(Call::kStreamWaitEvent), false,
       [&](lockstep_record& record) {

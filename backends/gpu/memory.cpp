@@ -17,13 +17,6 @@ void fill_memory(lockstep_record& record, const Allocation& allocation) {
   record.of.memory.memory_kind = allocation.memory_kind;
 }
 
-bool is_capturing(lockstep_stream* stream) {
-  if (stream == nullptr || !(captures_open() || recording())) return false;
-  CaptureInfo info;
-  return driver().capture_info(native_of(stream), &info) == kSuccess &&
-         info.status == LOCKSTEP_CAPTURE_ACTIVE;
-}
-
 // The report that is made whether recording is on or not; the host makes the entry from it.
 void report(lockstep_device* device, lockstep_stream* stream, lockstep_record_kind kind,
             std::uint32_t name, const Allocation& allocation, std::uint32_t flags = 0) {
@@ -31,7 +24,10 @@ void report(lockstep_device* device, lockstep_stream* stream, lockstep_record_ki
   init_record(record, kind, name, device, stream != nullptr ? identity_of(stream) : 0);
   fill_memory(record, allocation);
   record.flags = flags;
-  if (is_capturing(stream)) record.flags |= LOCKSTEP_RECORD_CAPTURED;
+  // While nothing is recorded the flag is of interest for our own captures only.
+  if (stream != nullptr && (captures_open() || recording()) && is_capturing(stream)) {
+    record.flags |= LOCKSTEP_RECORD_CAPTURED;
+  }
   recorder().memory(&record);
 }
 

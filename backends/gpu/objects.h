@@ -34,6 +34,10 @@ struct lockstep_stream {
   Origin origin = Origin::kOwn;
   bool non_blocking = false;
   std::int32_t priority = 0;
+  // A capture that this plugin did not begin may take it in: its native handle is known to others,
+  // or it waited for an event of such a stream. Only then is the driver asked about captures while
+  // none of ours is open.
+  std::atomic<bool> known_to_others{false};
 };
 
 struct lockstep_event {
@@ -42,6 +46,7 @@ struct lockstep_event {
   bool owned = true;
   bool timing = false;
   std::atomic<std::uint64_t> last_record{0};  // identity; 0 = never recorded
+  std::atomic<bool> known_to_others{false};   // see lockstep_stream
   // Where in a capture it was recorded; under the capture mutex. 0 = not in a capture.
   std::uint64_t capture_id = 0;
   lockstep::gpu::CaptureClock capture_clock;

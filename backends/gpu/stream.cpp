@@ -29,7 +29,7 @@ Registry& registry() {
   return *instance;
 }
 
-bool is_capturing(Handle native) {
+bool takes_part_in_a_capture(Handle native) {
   CaptureInfo info;
   return driver().capture_info(native, &info) == kSuccess &&
          info.status != LOCKSTEP_CAPTURE_NOT_CAPTURING;
@@ -39,9 +39,9 @@ bool is_capturing(Handle native) {
 // asked for its number and its flags, since asking invalidates the capture (measured on CUDA): it
 // is taken for the one that was met at this handle, and a new one for non-blocking, which a stream
 // that captures has to be wherever the legacy stream is used.
-Met meet(const lockstep_device* device, Handle native, Context context) {
+Met meet(const lockstep_device* device, Handle native, Context context, bool fresh) {
   Met seen;
-  if (!is_capturing(native)) {
+  if (fresh || !takes_part_in_a_capture(native)) {
     seen.unique_known = driver().stream_unique_id(native, &seen.unique);
     // A driver that cannot tell leaves the assumption standing.
     if (driver().stream_is_non_blocking(native, &seen.non_blocking) != kSuccess) {
@@ -125,7 +125,7 @@ lockstep_code stream_create(lockstep_device* device, const lockstep_stream_desc*
   made->context = device->context;
   made->non_blocking = non_blocking;
   made->priority = desc->priority;
-  made->identity = meet(device, native, device->context).identity;
+  made->identity = meet(device, native, device->context, true).identity;
   *stream = made;
   return LOCKSTEP_OK;
 }
@@ -143,6 +143,7 @@ lockstep_code stream_special(lockstep_device* device, std::uint32_t which, locks
   made->context = device->context;
   made->native = legacy ? traits.legacy_stream : traits.per_thread_stream;
   made->origin = legacy ? lockstep_stream::Origin::kLegacy : lockstep_stream::Origin::kPerThread;
+  made->known_to_others = !legacy;  // the legacy stream never captures
   if (legacy) {
     std::uint64_t fresh = recorder().next_id();
     std::uint64_t known = 0;
@@ -174,7 +175,8 @@ lockstep_code stream_from_native(lockstep_device* device, void* native, lockstep
   made->native = native;
   made->context = context;
   made->origin = lockstep_stream::Origin::kBorrowed;
-  const Met met = meet(device, native, context);
+  made->known_to_others = true;
+  const Met met = meet(device, native, context, false);
   made->non_blocking = met.non_blocking;
   made->identity = met.identity;
   *stream = made;

@@ -32,14 +32,35 @@ struct Guarded<Function> {
 template <auto Function>
 constexpr auto guarded = &Guarded<Function>::call;
 
-void* device_native(lockstep_device* device) { return device->context; }
-void* module_native(lockstep_module* module) { return module->native; }
-void* kernel_native(lockstep_kernel* kernel) { return kernel->function; }
-void* stream_native(lockstep_stream* stream) { return native_of(stream); }
-std::uint64_t stream_identity(lockstep_stream* stream) { return identity_of(stream); }
-void* event_native(lockstep_event* event) { return event->native; }
-void* graph_native(lockstep_graph* graph) { return graph->native->handle; }
-void* graph_exec_native(lockstep_graph_exec* exec) { return exec->native; }
+// A native handle that others have from now on: they may capture what is enqueued there.
+void* stream_native(lockstep_stream* stream) {
+  stream->known_to_others = true;
+  return native_of(stream);
+}
+void* event_native(lockstep_event* event) {
+  event->known_to_others = true;
+  return event->native;
+}
+
+// Slots with a function of their own name: first those that are guarded, then those that fill no
+// error record and look after themselves.
+// clang-format off
+#define LOCKSTEP_GPU_GUARDED(X) \
+  X(device_count) X(device_info) X(device_attribute) X(device_open) X(device_memory) \
+  X(device_synchronize) X(memory_allocate) X(memory_free) X(memory_register) \
+  X(memory_unregister) X(pointer_info) X(peer_access) X(peer_enable) X(module_create) \
+  X(module_kernel) X(module_global) X(module_load_all) X(kernel_info) \
+  X(kernel_set_max_dynamic_shared) X(stream_create) X(stream_special) X(stream_from_native) \
+  X(stream_synchronize) X(stream_query) X(event_create) X(event_from_native) X(event_record) \
+  X(event_query) X(event_synchronize) X(event_elapsed) X(stream_wait_event) X(launch) X(copy) \
+  X(set) X(host_function) X(capture_begin) X(capture_end) X(capture_status) \
+  X(capture_thread_mode) X(graph_create) X(graph_clone) X(graph_add_node) X(graph_node_count) \
+  X(graph_node) X(graph_edges) X(graph_instantiate) X(graph_exec_update) \
+  X(graph_exec_set_enabled) X(graph_exec_launch) X(graph_from_native)
+#define LOCKSTEP_GPU_PLAIN(X) \
+  X(capabilities) X(device_close) X(module_destroy) X(stream_destroy) X(stream_native) \
+  X(event_destroy) X(event_native) X(graph_destroy) X(graph_exec_destroy) X(graph_exec_identity)
+// clang-format on
 
 lockstep_backend make_table(const Traits& traits, std::uint32_t version) {
   lockstep_backend table{};
@@ -51,80 +72,18 @@ lockstep_backend make_table(const Traits& traits, std::uint32_t version) {
   table.version = LOCKSTEP_VERSION_TEXT;
 
   table.initialize = start;
-  table.device_count = guarded<device_count>;
-  table.device_info = guarded<device_info>;
-  table.device_attribute = guarded<device_attribute>;
-  table.capabilities = capabilities;
-  table.device_open = guarded<device_open>;
-  table.device_close = device_close;
-  table.device_memory = guarded<device_memory>;
-  table.device_synchronize = guarded<device_synchronize>;
-  table.device_native = device_native;
-
-  table.memory_allocate = guarded<memory_allocate>;
-  table.memory_free = guarded<memory_free>;
-  table.memory_register = guarded<memory_register>;
-  table.memory_unregister = guarded<memory_unregister>;
-  table.pointer_info = guarded<pointer_info>;
-  table.peer_access = guarded<peer_access>;
-  table.peer_enable = guarded<peer_enable>;
-
-  table.module_create = guarded<module_create>;
-  table.module_destroy = module_destroy;
-  table.module_native = module_native;
-  table.module_kernel = guarded<module_kernel>;
-  table.module_global = guarded<module_global>;
-  table.module_load_all = guarded<module_load_all>;
-  table.kernel_info = guarded<kernel_info>;
-  table.kernel_set_max_dynamic_shared = guarded<kernel_set_max_dynamic_shared>;
-  table.kernel_native = kernel_native;
-
-  table.stream_create = guarded<stream_create>;
-  table.stream_special = guarded<stream_special>;
-  table.stream_from_native = guarded<stream_from_native>;
-  table.stream_destroy = stream_destroy;
-  table.stream_native = stream_native;
-  table.stream_identity = stream_identity;
-  table.stream_synchronize = guarded<stream_synchronize>;
-  table.stream_query = guarded<stream_query>;
-
-  table.event_create = guarded<event_create>;
-  table.event_from_native = guarded<event_from_native>;
-  table.event_destroy = event_destroy;
-  table.event_native = event_native;
-  table.event_record = guarded<event_record>;
-  table.event_query = guarded<event_query>;
-  table.event_synchronize = guarded<event_synchronize>;
-  table.event_elapsed = guarded<event_elapsed>;
-  table.stream_wait_event = guarded<stream_wait_event>;
-
-  table.launch = guarded<launch>;
-  table.copy = guarded<copy>;
-  table.set = guarded<set>;
-  table.host_function = guarded<host_function>;
-
-  table.capture_begin = guarded<capture_begin>;
-  table.capture_end = guarded<capture_end>;
-  table.capture_status = guarded<capture_status>;
-  table.capture_thread_mode = guarded<capture_thread_mode>;
-
-  table.graph_create = guarded<graph_create>;
-  table.graph_clone = guarded<graph_clone>;
-  table.graph_destroy = graph_destroy;
-  table.graph_native = graph_native;
-  table.graph_add_node = guarded<graph_add_node>;
-  table.graph_node_count = guarded<graph_node_count>;
-  table.graph_node = guarded<graph_node>;
-  table.graph_edges = guarded<graph_edges>;
-
-  table.graph_instantiate = guarded<graph_instantiate>;
-  table.graph_exec_destroy = graph_exec_destroy;
-  table.graph_exec_native = graph_exec_native;
-  table.graph_exec_identity = graph_exec_identity;
-  table.graph_exec_update = guarded<graph_exec_update>;
-  table.graph_exec_set_enabled = guarded<graph_exec_set_enabled>;
-  table.graph_exec_launch = guarded<graph_exec_launch>;
-  table.graph_from_native = guarded<graph_from_native>;
+#define LOCKSTEP_GPU_SLOT(slot) table.slot = guarded<slot>;
+  LOCKSTEP_GPU_GUARDED(LOCKSTEP_GPU_SLOT)
+#undef LOCKSTEP_GPU_SLOT
+#define LOCKSTEP_GPU_SLOT(slot) table.slot = slot;
+  LOCKSTEP_GPU_PLAIN(LOCKSTEP_GPU_SLOT)
+#undef LOCKSTEP_GPU_SLOT
+  table.device_native = [](lockstep_device* device) { return device->context; };
+  table.module_native = [](lockstep_module* module) { return module->native; };
+  table.kernel_native = [](lockstep_kernel* kernel) { return kernel->function; };
+  table.graph_native = [](lockstep_graph* graph) { return graph->native->handle; };
+  table.graph_exec_native = [](lockstep_graph_exec* exec) { return exec->native; };
+  table.stream_identity = [](lockstep_stream* stream) { return identity_of(stream); };
   return table;
 }
 

@@ -163,12 +163,7 @@ void fill_copy(lockstep_record& record, const PlannedCopy& plan) {
 
 lockstep_code copy(lockstep_stream* stream, const lockstep_copy_desc* desc, lockstep_error* error) {
   ContextScope scope(stream->context);
-  bool capturing = false;
-  if (captures_open()) {
-    CaptureInfo info;
-    capturing = driver().capture_info(native_of(stream), &info) == kSuccess &&
-                info.status == LOCKSTEP_CAPTURE_ACTIVE;
-  }
+  const bool capturing = is_capturing(stream);
   PlannedCopy plan;
   if (const lockstep_code code = plan_copy(desc, capturing, &plan, error)) return code;
   const auto fill = [&](lockstep_record& record) { fill_copy(record, plan); };

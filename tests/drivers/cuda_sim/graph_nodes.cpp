@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,8 +69,28 @@ CUresult node_call(const char* name, CUgraphNode node, const Body& body) {
   });
 }
 
-void check_type(const CUgraphNode_st& node, CUgraphNodeType type) {
-  if (node.type != type) refuse(CUDA_ERROR_INVALID_VALUE, "a node of another type");
+// Asks a node of one type for what `out` receives.
+template <typename Out, typename Body>
+CUresult typed_call(const char* name, CUgraphNode node, CUgraphNodeType type, Out* out,
+                    const Body& body) {
+  return node_call(name, node, [&](auto& of, const auto& known) {
+    require(out);
+    if (of.type != type) refuse(CUDA_ERROR_INVALID_VALUE, "a node of another type");
+    body(of, known);
+  });
+}
+
+// The parameters that a node was made with.
+template <typename Parameters>
+CUresult parameters_call(const char* name, CUgraphNode node, Parameters* out) {
+  return node_call(name, node, [&](const auto&, const auto&) {
+    require(out);
+    if constexpr (std::is_same_v<Parameters, CUDA_KERNEL_NODE_PARAMS_v2>) {
+      *out = parameters_of<KernelParameters>(node).launch;
+    } else {
+      *out = parameters_of<Parameters>(node);
+    }
+  });
 }
 
 }  // namespace
@@ -179,74 +200,58 @@ CUDA_SIM_API cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   });
 }
 CUDA_SIM_API cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v2* params) {
-  return node_call("cuGraphKernelNodeGetParams_v2", node, [&](const auto&, const auto&) {
-    require(params);
-    *params = parameters_of<KernelParameters>(node).launch;
-  });
+  return parameters_call("cuGraphKernelNodeGetParams_v2", node, params);
 }
 CUDA_SIM_API cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* params) {
-  return node_call("cuGraphMemcpyNodeGetParams", node, [&](const auto&, const auto&) {
-    require(params);
-    *params = parameters_of<CUDA_MEMCPY3D>(node);
-  });
+  return parameters_call("cuGraphMemcpyNodeGetParams", node, params);
 }
 CUDA_SIM_API cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
-  return node_call("cuGraphMemsetNodeGetParams", node, [&](const auto&, const auto&) {
-    require(params);
-    *params = parameters_of<CUDA_MEMSET_NODE_PARAMS>(node);
-  });
+  return parameters_call("cuGraphMemsetNodeGetParams", node, params);
 }
 CUDA_SIM_API cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
-  return node_call("cuGraphHostNodeGetParams", node, [&](const auto&, const auto&) {
-    require(params);
-    *params = parameters_of<CUDA_HOST_NODE_PARAMS>(node);
-  });
+  return parameters_call("cuGraphHostNodeGetParams", node, params);
 }
 CUDA_SIM_API cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
-  return node_call("cuGraphChildGraphNodeGetGraph", node, [&](const auto& of, const auto&) {
-    require(graph);
-    check_type(of, CU_GRAPH_NODE_TYPE_GRAPH);
-    *graph = of.child.get();
-  });
+  return typed_call("cuGraphChildGraphNodeGetGraph", node, CU_GRAPH_NODE_TYPE_GRAPH, graph,
+                    [&](const auto& of, const auto&) { *graph = of.child.get(); });
 }
 CUDA_SIM_API cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  return node_call("cuGraphMemAllocNodeGetParams", node, [&](const auto& of, const auto& known) {
-    require(params);
-    check_type(of, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    *params = {};
-    params->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-    params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, known.memory->allocation().device};
-    params->bytesize = known.memory->allocation().bytes;
-    params->dptr = known.memory->allocation().base;
-  });
+  return typed_call("cuGraphMemAllocNodeGetParams", node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params,
+                    [&](const auto&, const auto& known) {
+                      *params = {};
+                      params->poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+                      params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE,
+                                                    known.memory->allocation().device};
+                      params->bytesize = known.memory->allocation().bytes;
+                      params->dptr = known.memory->allocation().base;
+                    });
 }
 CUDA_SIM_API cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
-  return node_call("cuGraphMemFreeNodeGetParams", node, [&](const auto& of, const auto& known) {
-    require(address);
-    check_type(of, CU_GRAPH_NODE_TYPE_MEM_FREE);
-    *address = known.memory->allocation().base;
-  });
+  return typed_call(
+      "cuGraphMemFreeNodeGetParams", node, CU_GRAPH_NODE_TYPE_MEM_FREE, address,
+      [&](const auto&, const auto& known) { *address = known.memory->allocation().base; });
 }
 CUDA_SIM_API cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
                                            CUlaunchAttributeValue* value) {
-  return node_call("cuGraphKernelNodeGetAttribute", node, [&](const auto& of, const auto&) {
-    require(value);
-    check_type(of, CU_GRAPH_NODE_TYPE_KERNEL);
-    const auto found = of.attributes.find(static_cast<int>(attribute));
-    *value = found == of.attributes.end() ? CUlaunchAttributeValue{} : found->second;
-  });
+  return typed_call("cuGraphKernelNodeGetAttribute", node, CU_GRAPH_NODE_TYPE_KERNEL, value,
+                    [&](const auto& of, const auto&) {
+                      const auto found = of.attributes.find(static_cast<int>(attribute));
+                      *value =
+                          found == of.attributes.end() ? CUlaunchAttributeValue{} : found->second;
+                    });
 }
 CUDA_SIM_API cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
                                            const CUlaunchAttributeValue* value) {
-  return node_call("cuGraphKernelNodeSetAttribute", node, [&](auto& of, const auto&) {
-    require(value);
-    check_type(of, CU_GRAPH_NODE_TYPE_KERNEL);
-    // What an eager launch refuses is refused here; the launch itself stays as it is.
-    CUlaunchAttribute given{};
-    given.id = attribute;
-    given.value = *value;
-    CUDA_KERNEL_NODE_PARAMS_v2 launch = parameters_of<KernelParameters>(node).launch;
-    make_kernel(launch, &given, 1);
-    of.attributes[static_cast<int>(attribute)] = *value;
-  });
+  return typed_call("cuGraphKernelNodeSetAttribute", node, CU_GRAPH_NODE_TYPE_KERNEL, value,
+                    [&](auto& of, const auto&) {
+                      // What an eager launch refuses is refused here; the launch itself stays as it
+                      // is.
+                      CUlaunchAttribute given{};
+                      given.id = attribute;
+                      given.value = *value;
+                      CUDA_KERNEL_NODE_PARAMS_v2 launch =
+                          parameters_of<KernelParameters>(node).launch;
+                      make_kernel(launch, &given, 1);
+                      of.attributes[static_cast<int>(attribute)] = *value;
+                    });
 }

@@ -54,12 +54,25 @@ TEST(CudaSimFaults, ALostContextStaysLost) {
   std::string line;
   std::getline(lines, line);
   EXPECT_EQ(line, "first: ok");
-  int failed = 0;
+  // The kernel's own failure once; from then on the context is what is missing.
+  std::getline(lines, line);
+  EXPECT_EQ(line.rfind("second: launch failed 719 ", 0), 0U) << line;
+  int lost = 0;
   while (std::getline(lines, line)) {
-    EXPECT_NE(line.find(" 719 "), std::string::npos) << line;
-    ++failed;
+    EXPECT_NE(line.find(": device lost 719 "), std::string::npos) << line;
+    ++lost;
   }
-  EXPECT_EQ(failed, 4) << out;
+  EXPECT_EQ(lost, 3) << out;
+}
+
+TEST(CudaSimFaults, ADriverThatSaysTheDeviceIsLostIsBelieved) {
+  for (const int code : {709, 214, 220}) {
+    const std::string out =
+        out_of({"lost"}, {{"CUDA_SIM_FAIL", "cuStreamSynchronize:1:" + std::to_string(code)}});
+    EXPECT_EQ(out.rfind("first: device lost " + std::to_string(code) + " cuStreamSynchronize\n", 0),
+              0U)
+        << out;
+  }
 }
 
 TEST(CudaSimFaults, LateWorkIsWaitedFor) {
