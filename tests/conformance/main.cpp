@@ -32,6 +32,8 @@ struct Options {
   bool list = false, verbose = false, json = false;
   int limit_seconds = 120;
   std::filesystem::path left, right;
+  bool full = false;
+  std::vector<std::size_t> shard = {1, 1};
 };
 
 /// Every device of the backend, or the one device that was asked for and those after it.
@@ -76,11 +78,18 @@ int run(const Options& options) {
     std::cerr << "lockstep-conformance: name a backend or a plugin file with --backend\n";
     return kUsage;
   }
+  if (options.shard[0] < 1 || options.shard[0] > options.shard[1]) {
+    std::cerr << "lockstep-conformance: --shard I/N: I is from 1 to N\n";
+    return kUsage;
+  }
   conformance::Waivers waivers;
   if (!options.waivers.empty()) waivers = conformance::Waivers::load(options.waivers);
   conformance::RunOptions run_options;
   run_options.filter = options.filter;
   run_options.verbose = options.verbose;
+  run_options.full = options.full;
+  run_options.shard = options.shard[0] - 1;
+  run_options.shards = options.shard[1];
   run_options.limit_seconds = options.limit_seconds;
   run_options.progress = &std::cerr;
   const conformance::Report report =
@@ -114,6 +123,10 @@ int main(int argc, char** argv) {
   app.add_option("--filter", options.filter, "glob over case names, e.g. 'CAP_*'");
   app.add_option("--limit", options.limit_seconds, "seconds one run of a case may take (120)")
       ->check(CLI::Range(1, 86400));
+  app.add_flag("--full", options.full, "cases at their full size and number of rounds");
+  app.add_option("--shard", options.shard, "I/N: the I-th of N parts of the suite")
+      ->delimiter('/')
+      ->expected(2);
   app.add_flag("--list", options.list, "list the cases and stop");
   app.add_flag("--verbose", options.verbose, "a line for each run");
   app.add_flag("--json", options.json, "the report on standard output as JSON");

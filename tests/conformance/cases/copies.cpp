@@ -199,9 +199,11 @@ void add_copy_cases() {
                  [&] { stream.copy(region); });
   });
 
-  // REP-10: a blocking upload is seen by the next launch on any stream.
+  // REP-10: a blocking upload is seen by the next launch on any stream. The sizes of the report,
+  // and the one at which NVIDIA's own blocking copy was stale most often.
   for (const std::size_t bytes :
-       {std::size_t{64} << 10, std::size_t{1146880}, std::size_t{4} << 20}) {
+       {std::size_t{64} << 10, std::size_t{256} << 10, std::size_t{1} << 20, std::size_t{1146880},
+        std::size_t{64} << 20}) {
     add_rule_case(
         "REP_10.blocking_upload_" + std::to_string(bytes), [bytes](const Environment& env) {
           const std::size_t words = bytes / sizeof(std::uint32_t);
@@ -210,7 +212,8 @@ void add_copy_cases() {
           const ls::Stream upload = env.device().create_stream(),
                            reader = env.device().create_stream();
           std::vector<std::uint32_t> values(words);
-          for (std::uint32_t round = 1; round <= 20; ++round) {
+          const std::uint32_t rounds = env.rounds(bytes > (1u << 24) ? 2 : 20, 200);
+          for (std::uint32_t round = 1; round <= rounds; ++round) {
             std::fill(values.begin(), values.end(), round);
             upload.copy_and_wait(device, values);
             reader.launch(env.kernel("copy_words"), {.grid = 1, .block = 32},

@@ -110,6 +110,84 @@ void add_device_cases() {
     }
   });
 
+  add_rule_case("capture.forks_to_another_device", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const auto a = make_buffer(env.device(), std::vector<int>{0}),
+               b = make_buffer(second, std::vector<int>{0});
+    const ls::Kernel add = env.kernel("add_constant<int>"),
+                     add_there = env.kernel("add_constant<int>", second);
+    ls::Stream here = env.device().create_stream(), there = second.create_stream();
+    const ls::Event forked = env.device().create_event(), joined = second.create_event();
+    const ls::Graph graph = here.capture([&](ls::StreamRef& s) {
+      s.launch(add, {.grid = 1, .block = 1}, *a, 1, 1);
+      s.record(forked);
+      there.wait(forked);
+      there.launch(add_there, {.grid = 1, .block = 1}, *b, 2, 1);
+      there.record(joined);
+      s.wait(joined);
+      s.launch(add, {.grid = 1, .block = 1}, *a, 4, 1);
+    });
+    using Edges = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+    expect_equal(graph.node_count(), 3u, "nodes on both devices");
+    expect(graph.edges() == Edges{{0, 1}, {0, 2}, {1, 2}} || graph.edges() == Edges{{0, 1}, {1, 2}},
+           "the other device's kernel is between those of the first");
+    expect_equal(read(*b), std::vector<int>{0}, "nothing ran at capture");
+    const ls::GraphExec exec = graph.instantiate();
+    for (int replay = 1; replay <= 3; ++replay) {
+      exec.launch(here);
+      here.synchronize();
+      expect_equal(read(*a), std::vector<int>{5 * replay}, "value of the first device");
+      expect_equal(read(*b), std::vector<int>{2 * replay}, "value of the second device");
+    }
+    there.launch(add_there, {.grid = 1, .block = 1}, *b, 1, 1);
+    there.synchronize();  // usable again
+  });
+
+  add_rule_case("capture.copies_to_another_device", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    if (env.device().can_access_peer(second)) env.device().enable_peer_access(second);
+    if (second.can_access_peer(env.device())) second.enable_peer_access(env.device());
+    const auto source = make_buffer(env.device(), std::vector<int>{0});
+    const auto destination = make_buffer(second, std::vector<int>{0});
+    const ls::Kernel add = env.kernel("add_constant<int>");
+    ls::Stream stream = env.device().create_stream();
+    const ls::GraphExec exec = stream
+                                   .capture([&](ls::StreamRef& s) {
+                                     s.launch(add, {.grid = 1, .block = 1}, *source, 3, 1);
+                                     s.copy(*destination, *source);
+                                   })
+                                   .instantiate();
+    for (int replay = 1; replay <= 3; ++replay) {
+      exec.launch(stream);
+      stream.synchronize();
+      expect_equal(read(*destination), std::vector<int>{3 * replay}, "value on the second device");
+    }
+  });
+
+  add_rule_case("capture.one_a_device_at_once", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const auto a = make_buffer(env.device(), std::vector<int>{0}),
+               b = make_buffer(second, std::vector<int>{0});
+    const ls::Kernel add = env.kernel("add_constant<int>"),
+                     add_there = env.kernel("add_constant<int>", second);
+    ls::Stream here = env.device().create_stream(), there = second.create_stream();
+    here.begin_capture();
+    there.begin_capture();
+    for (int i = 0; i < 4; ++i) {
+      here.launch(add, {.grid = 1, .block = 1}, *a, 1, 1);
+      there.launch(add_there, {.grid = 1, .block = 1}, *b, 2, 1);
+    }
+    const ls::Graph first = here.end_capture(), other = there.end_capture();
+    expect_equal(first.node_count(), 4u, "nodes of the first device's graph");
+    expect_equal(other.node_count(), 4u, "nodes of the second device's graph");
+    first.instantiate().launch(here);
+    other.instantiate().launch(there);
+    here.synchronize();
+    there.synchronize();
+    expect_equal(read(*a), std::vector<int>{4}, "value of the first device");
+    expect_equal(read(*b), std::vector<int>{8}, "value of the second device");
+  });
+
   add_rule_case("device.many_threads", [](const Environment& env) {
     std::vector<std::thread> threads;
     std::vector<std::string> errors(8);

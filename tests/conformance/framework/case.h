@@ -36,7 +36,8 @@ class NotApplicable : public std::runtime_error {
 /// What a case works with. One a run of a case: nothing is shared between runs.
 class Environment {
  public:
-  explicit Environment(std::vector<ls::Device> devices) : devices_(std::move(devices)) {}
+  explicit Environment(std::vector<ls::Device> devices, bool full = false)
+      : devices_(std::move(devices)), full_(full) {}
 
   const ls::Device& device() const { return devices_.front(); }
   /// The backend's other devices. \throws NotApplicable when there is none.
@@ -47,9 +48,15 @@ class Environment {
   /// A kernel of kernels.cu, compiled once a device and process.
   ls::Kernel kernel(std::string_view expression) const { return kernel(expression, device()); }
   ls::Kernel kernel(std::string_view expression, const ls::Device& device) const;
+  /// How often a case repeats itself: what its source in the field asks for when the suite runs in
+  /// full, what a busy machine without a GPU can bear otherwise.
+  std::uint32_t rounds(std::uint32_t quick, std::uint32_t full) const {
+    return full_ ? full : quick;
+  }
 
  private:
   std::vector<ls::Device> devices_;
+  bool full_ = false;
 };
 
 /// Work of a case that can be enqueued eagerly or captured, with the memory it writes.

@@ -45,6 +45,9 @@ struct Report {
 struct RunOptions {
   std::string filter = "*";  ///< glob over case names
   bool verbose = false;
+  bool full = false;  ///< cases at their full size and number of rounds
+  /// Only every `shards`-th case, from the `shard`-th on: several processes share the suite.
+  std::size_t shard = 0, shards = 1;
   /// A run that takes longer ends the whole program with exit code 1, naming the case: whatever
   /// hangs in a driver cannot be stopped in any other way.
   int limit_seconds = 120;
