@@ -2,20 +2,11 @@
 // Beside the plugin's own objects: foreign streams, memory and contexts, and what a launch costs.
 #include <algorithm>
 #include <chrono>
-#include <dlfcn.h>
 
+#include "native_driver.h"
 #include "smoke_device.h"
 
 namespace smoke {
-namespace {
-
-template <class Function>
-Function native(const char* name) {
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<Function>(dlsym(driver, name)) : nullptr;
-}
-
-}  // namespace
 
 void test_foreign(lockstep_stream* stream, int* value) {
   const auto create_stream = native<int (*)(void**, unsigned)>("cuStreamCreate");
@@ -244,11 +235,9 @@ void test_peer(lockstep_stream* stream) {
 
 void measure(lockstep_stream* stream, int* value) {
   // Opened already by the plugin; here only to compare with the bare call.
-  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                          unsigned, void*, void**, void**);
-  const auto bare =
-      driver != nullptr ? reinterpret_cast<Launch>(dlsym(driver, "cuLaunchKernel")) : nullptr;
+  const auto bare = native<Launch>("cuLaunchKernel");
   if (bare == nullptr) return;
   const void* arguments[] = {&value};
   const lockstep_launch_desc desc = launch_desc(add_one, 1, 1, arguments, 1);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdlib>
+#include <dlfcn.h>
+
 #include "smoke_host.h"
 
 // What the parts of the smoke test share: the plugin's table, one device, kernels, and short forms
@@ -18,6 +21,35 @@ void test_capture_rules(int* value);
 void test_foreign(lockstep_stream* stream, int* value);
 void test_peer(lockstep_stream* stream);
 void measure(lockstep_stream* stream, int* value);
+
+// Loads the plugin that the first argument names, or the built one, and starts it. Returns 0 and
+// fills `b`, or the program's exit code after it said why: 77 where there is no device, unless
+// LOCKSTEP_REQUIRE_BACKENDS asks for one.
+inline int load_plugin(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what was said before a crash is seen
+  const char* plugin = argc > 1 ? argv[1] : LOCKSTEP_TEST_PLUGIN_DIR "/liblockstep_backend_cuda.so";
+  void* file = dlopen(plugin, RTLD_NOW | RTLD_LOCAL);
+  if (file == nullptr) {
+    std::printf("%s\n", dlerror());
+    return 1;
+  }
+  const auto query =
+      reinterpret_cast<lockstep_backend_query_function>(dlsym(file, "lockstep_backend_query"));
+  static const lockstep_recorder recorder = make_recorder();
+  static const lockstep_host host{
+      sizeof host,
+      LOCKSTEP_BACKEND_ABI_MIN,
+      LOCKSTEP_BACKEND_ABI_MAX,
+      "smoke",
+      [](std::uint32_t, const char* text) { std::printf("log: %s\n", text); },
+      &recorder};
+  b = query(&host, nullptr);
+  lockstep_error error{};
+  error.struct_size = sizeof error;
+  if (b->initialize(&error) == LOCKSTEP_OK) return 0;
+  std::printf("skipped: %s\n", error.message);
+  return std::getenv("LOCKSTEP_REQUIRE_BACKENDS") != nullptr ? 1 : 77;
+}
 
 inline lockstep_stream* make_stream(bool non_blocking = true) {
   lockstep_stream_desc desc{sizeof desc, non_blocking ? 1U : 0U, 0};
