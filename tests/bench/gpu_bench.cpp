@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Lockstep adds on a real NVIDIA GPU: to a launch, to a graph launch, by recording, beside a
+// CUPTI callback, and what a graph costs to verify. Everything in one run, side by side.
+#include <lockstep/lockstep.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "cupti_subscriber.h"
+#include "harness.h"
+
+namespace {
+
+namespace ls = lockstep;
+using bench::Bar;
+using bench::Table;
+
+constexpr int kBatch =
+    200;  // launches between two waits: the driver's queue holds about a thousand
+constexpr int kLaunchRounds = 201;
+constexpr int kGraphKernels = 8;
+constexpr int kVerifiedNodes = 1000;
+
+constexpr char kSource[] = R"(
+#include <lockstep/kernel.h>
+extern "C" __global__ void touch(float factor, float* x, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = factor;
+}
+)";
+
+/// The driver's own calls, from the library that the plugin loaded.
+class RawDriver {
+ public:
+  using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, void*, void**, void**);
+  template <class Function>
+  static Function find(const char* name) {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void* symbol = library == nullptr ? nullptr : dlsym(library, name);
+    if (symbol == nullptr) throw std::runtime_error(std::string("libcuda.so.1 has no ") + name);
+    return reinterpret_cast<Function>(symbol);
+  }
+
+  const Launch launch = find<Launch>("cuLaunchKernel");
+  int (*const graph_launch)(void*, void*) = find<int (*)(void*, void*)>("cuGraphLaunch");
+  int (*const set_context)(void*) = find<int (*)(void*)>("cuCtxSetCurrent");
+  int (*const create_stream)(void**, unsigned) = find<int (*)(void**, unsigned)>("cuStreamCreate");
+  int (*const synchronize)(void*) = find<int (*)(void*)>("cuStreamSynchronize");
+};
+
+void must(int result, const char* what) {
+  if (result == 0) return;
+  throw std::runtime_error(std::string(what) + " answers " + std::to_string(result));
+}
+
+constexpr char kRaw[] = "cuLaunchKernel";
+constexpr char kLaunch[] = "Lockstep launch";
+constexpr char kRawSwitch[] = "cuCtxSetCurrent, cuLaunchKernel, cuCtxSetCurrent";
+constexpr char kNoContext[] = "Lockstep launch, no context current";
+constexpr char kRawGraph[] = "cuGraphLaunch";
+constexpr char kGraph[] = "Lockstep graph launch";
+constexpr char kRecorded[] = "Lockstep launch, recording";
+constexpr char kCupti[] = "cuLaunchKernel, CUPTI callback";
+
+class Bench {
+ public:
+  Bench() {
+    context_ = device_.native_handle();
+    function_ = kernel_.native_handle();
+    must(raw_.set_context(context_), "cuCtxSetCurrent");
+    must(raw_.create_stream(&raw_stream_, 1), "cuStreamCreate");
+    const ls::Graph graph = stream_.capture([this](ls::StreamRef& s) {
+      for (int i = 0; i < kGraphKernels; ++i) enqueue(s);
+    });
+    exec_ = graph.instantiate();
+    raw_graph_ = graph.instantiate();
+    raw_exec_ = raw_graph_.native_handle();
+  }
+
+  Table launches() {
+    Table table = bench::measure(
+        "launches on " + device_.name() + ", driver " + device_.driver() + ", recording off",
+        "ns a launch",
+        {{kRaw, [&] { return raw(false); }},
+         {kLaunch, [&] { return own(false, true); }},
+         {kRawSwitch, [&] { return raw(true); }},
+         {kNoContext, [&] { return own(false, false); }},
+         {kRawGraph,
+          [&] {
+            return timed(raw_stream_, [&] { bad_ |= raw_.graph_launch(raw_exec_, raw_stream_); });
+          }},
+         {kGraph, [&] { return timed(nullptr, [&] { exec_.launch(stream_); }); }}},
+        kLaunchRounds);
+    ratio(table, "launch over cuLaunchKernel", kLaunch, kRaw);
+    ratio(table, "graph launch over cuGraphLaunch", kGraph, kRawGraph);
+    ratio(table, "launch without a current context over the calls that it needs", kNoContext,
+          kRawSwitch);
+    note(table, "a launch without a current context over cuLaunchKernel alone", "%.4f",
+         table.ratio(kNoContext, kRaw));
+    note(table, "Lockstep adds to a launch", "%.1f ns", table.difference(kLaunch, kRaw));
+    note(table, "Lockstep adds to a graph launch", "%.1f ns", table.difference(kGraph, kRawGraph));
+    return table;
+  }
+
+  Table recording() {
+    bench::CuptiSubscriber cupti;
+    std::vector<bench::Contender> contenders = {{kRaw, [&] { return raw(false); }},
+                                                {kLaunch, [&] { return own(false, true); }},
+                                                {kRecorded, [&] { return own(true, true); }}};
+    if (cupti.usable()) {
+      contenders.push_back({kCupti, [&] {
+                              cupti.enable(true);
+                              const double nanoseconds = raw(false);
+                              cupti.enable(false);
+                              return nanoseconds;
+                            }});
+    }
+    Table table = bench::measure("recording, and a CUPTI subscriber beside it", "ns a launch",
+                                 contenders, kLaunchRounds);
+    note(table, "recording adds to a launch", "%.1f ns", table.difference(kRecorded, kLaunch));
+    if (!cupti.usable()) {
+      table.notes.push_back("CUPTI was not found: " + cupti.words());
+      return table;
+    }
+    table.notes.push_back("CUPTI: " + cupti.words());
+    if (cupti.launches() < std::uint64_t{kBatch} * kLaunchRounds) {
+      throw std::runtime_error("CUPTI saw only " + std::to_string(cupti.launches()) + " launches");
+    }
+    const bench::Interval ours = table.difference(kRecorded, kLaunch);
+    const bench::Interval theirs = table.difference(kCupti, kRaw);
+    note(table, "a CUPTI callback adds to a launch", "%.1f ns", theirs);
+    table.bars.push_back(
+        {"a CUPTI callback costs as much as so many recorded launches",
+         "times",
+         {theirs.low / ours.high, theirs.median / ours.median, theirs.high / ours.low},
+         Bar::Direction::kAtLeast,
+         3});
+    return table;
+  }
+
+  Table verification() {
+    const auto step = [this](ls::StreamRef& s) {
+      for (int i = 0; i < kVerifiedNodes; ++i) enqueue(s);
+    };
+    const ls::Graph graph = stream_.capture(step);
+    const ls::GraphExec replay = graph.instantiate();
+    const auto run = [&](const std::function<void()>& work) {
+      ls::LaunchTrace trace;
+      work();
+      stream_.synchronize();
+      return trace.trace();
+    };
+    const ls::Trace eager = run([&] { step(stream_); });
+    const ls::Trace replayed = run([&] { replay.launch(stream_); });
+    const auto each = [](const std::function<void()>& work) {
+      return bench::seconds(work) * 1e9 / kVerifiedNodes;
+    };
+    const auto expect = [](const ls::VerifyReport& report) {
+      if (!report.ok()) throw std::runtime_error(ls::to_text(report));
+    };
+    return bench::measure(
+        "verification of a graph of " + std::to_string(kVerifiedNodes) + " kernels", "ns a node",
+        {{"nodes listed by the driver's getters",
+          [&] {
+            const ls::Graph fresh = stream_.capture(step);  // a listing is kept once it was made
+            return each([&] {
+              if (fresh.nodes().size() != kVerifiedNodes) throw std::runtime_error("nodes missing");
+            });
+          }},
+         {"two traces compared, L0 to L3",
+          [&] { return each([&] { expect(ls::verify_traces(eager, replayed)); }); }},
+         {"verify(): eager run, replay, L0 to L3", [&] {
+            return each([&] { expect(ls::verify(replay, [&](ls::Stream& s) { step(s); })); });
+          }}});
+  }
+
+  /// \throws std::runtime_error when a raw call failed: its time would be that of nothing.
+  void check() const { must(bad_, "a driver call of the benchmark"); }
+
+ private:
+  template <class S>
+  void enqueue(S& stream) {
+    stream.launch(kernel_, {.grid = 1, .block = 32}, 1.0f, buffer_, 32);
+  }
+
+  /// Nanoseconds a call, waited for outside of the time. `native`: the raw stream, else ours.
+  template <class Once>
+  double timed(void* native, Once&& once) {
+    const double total = bench::seconds([&] {
+      for (int i = 0; i < kBatch; ++i) once();
+    });
+    if (native != nullptr) {
+      bad_ |= raw_.synchronize(native);
+    } else {
+      stream_.synchronize();
+    }
+    return total * 1e9 / kBatch;
+  }
+
+  double raw(bool switched) {
+    float factor = 1;
+    float* data = buffer_.data();
+    int count = 32;
+    void* arguments[] = {&factor, &data, &count};
+    const auto once = [&] {
+      bad_ |= raw_.launch(function_, 1, 1, 1, 32, 1, 1, 0, raw_stream_, arguments, nullptr);
+    };
+    if (!switched) return timed(raw_stream_, once);
+    raw_.set_context(nullptr);
+    const double total = bench::seconds([&] {
+      for (int i = 0; i < kBatch; ++i) {
+        raw_.set_context(context_);
+        once();
+        raw_.set_context(nullptr);
+      }
+    });
+    raw_.set_context(context_);
+    bad_ |= raw_.synchronize(raw_stream_);
+    return total * 1e9 / kBatch;
+  }
+
+  double own(bool recording, bool current) {
+    std::optional<ls::LaunchTrace> trace;
+    if (recording) trace.emplace();
+    if (!current) raw_.set_context(nullptr);
+    const double nanoseconds = timed(nullptr, [this] { enqueue(stream_); });
+    raw_.set_context(context_);
+    return nanoseconds;
+  }
+
+  static void ratio(Table& table, const char* what, const char* name, const char* base) {
+    table.bars.push_back({what, "times", table.ratio(name, base), Bar::Direction::kAtMost, 1.02});
+  }
+  static void note(Table& table, const char* what, const char* format,
+                   const bench::Interval& value) {
+    char median[64], low[64], high[64];
+    std::snprintf(median, sizeof median, format, value.median);
+    std::snprintf(low, sizeof low, format, value.low);
+    std::snprintf(high, sizeof high, format, value.high);
+    table.notes.push_back(std::string(what) + ": " + median + " (" + low + " to " + high + ")");
+  }
+
+  ls::Device device_ = ls::Device::open("cuda:0");
+  ls::Stream stream_ = device_.create_stream();
+  ls::Buffer<float> buffer_ = device_.allocate<float>(32);
+  ls::Kernel kernel_ = device_.compile(kSource, {.kernels = {"touch"}}).kernel("touch");
+  ls::GraphExec exec_, raw_graph_;
+  RawDriver raw_;
+  void *context_ = nullptr, *function_ = nullptr, *raw_stream_ = nullptr, *raw_exec_ = nullptr;
+  int bad_ = 0;
+};
+
+int run(const std::string& json_path) {
+  try {
+    (void)ls::Device::open("cuda:0");
+  } catch (const ls::Error& error) {
+    // Where a GPU is required its absence is a failure, elsewhere a line in the report.
+    if (error.code() != ls::ErrorCode::kUnavailable ||
+        std::getenv("LOCKSTEP_REQUIRE_BACKENDS") != nullptr) {
+      throw;
+    }
+    Table nothing;
+    nothing.title = "NVIDIA GPU";
+    nothing.notes = {std::string("not measured: ") + error.what()};
+    return bench::report({nothing}, json_path) ? 0 : 1;
+  }
+  Bench subject;
+  const Table launches = subject.launches();
+  const Table verification = subject.verification();
+  // Last: what CUPTI does to a process stays.
+  const Table recording = subject.recording();
+  subject.check();
+  return bench::report({launches, verification, recording}, json_path) ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc > 1 ? argv[1] : "");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_bench: %s\n", error.what());
+    return 5;
+  }
+}
