@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include "../gpu/capture.h"
+#include "driver.h"
+
+// Launches, copies and sets on streams.
+namespace lockstep::hip {
+namespace {
+
+void* to_pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+struct HostCall {
+  lockstep_host_function function;
+  void* user;
+};
+void run_host_call(hipStream_t, hipError_t, void* data) {
+  const std::unique_ptr<HostCall> call(static_cast<HostCall*>(data));
+  call->function(call->user);
+}
+
+}  // namespace
+
+gpu::Result HipDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stream) {
+  const auto function = static_cast<hipFunction_t>(launch.function);
+  const auto native_stream = static_cast<hipStream_t>(stream);
+  if (!launch.extended()) [[likely]] {
+    return call_.hipModuleLaunchKernel_(
+        function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x, launch.block.y,
+        launch.block.z, launch.shared_bytes, native_stream, launch.arguments, nullptr);
+  }
+  // hipDrvLaunchKernelEx, which takes attributes, cannot be captured before the middle of 2026.
+  const bool only_cooperative =
+      launch.cooperative && launch.cluster.x == 0 && !launch.has_priority && !launch.programmatic;
+  if (!only_cooperative || call_.hipModuleLaunchCooperativeKernel_ == nullptr) {
+    return kErrorNotSupported;
+  }
+  return call_.hipModuleLaunchCooperativeKernel_(
+      function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x, launch.block.y,
+      launch.block.z, launch.shared_bytes, native_stream, launch.arguments);
+}
+
+gpu::Result HipDriver::launch_host(lockstep_host_function function, void* user,
+                                   gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  if (call_.hipLaunchHostFunc_ != nullptr) return call_.hipLaunchHostFunc_(on, function, user);
+  return launch_by_callback(function, user, on);
+}
+
+gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void* user,
+                                          hipStream_t stream) {
+  if (call_.hipStreamAddCallback_ == nullptr) return kErrorNotSupported;
+  // A replay would run it, and free what it was given, more than once.
+  if (gpu::captures_open()) return kErrorNotSupported;
+  auto call = std::make_unique<HostCall>(HostCall{function, user});
+  const int result = call_.hipStreamAddCallback_(stream, run_host_call, call.get(), 0);
+  if (result == hipSuccess) call.release();
+  return result;
+}
+
+gpu::Result HipDriver::copy(const gpu::Copy& copy, gpu::Call call, gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  void* const to = to_pointer(copy.destination);
+  void* const from = to_pointer(copy.source);
+  switch (call) {
+    case gpu::Call::kCopyHostToDevice:
+      return call_.hipMemcpyHtoDAsync_(to, from, copy.width, on);
+    case gpu::Call::kCopyDeviceToHost:
+      return call_.hipMemcpyDtoHAsync_(to, from, copy.width, on);
+    case gpu::Call::kCopyDeviceToDevice:
+      return call_.hipMemcpyDtoDAsync_(to, from, copy.width, on);
+    case gpu::Call::kCopyPeer:
+      return call_.hipMemcpyPeerAsync_(to, copy.destination_device, from, copy.source_device,
+                                       copy.width, on);
+    case gpu::Call::kCopy2D:
+      return call_.hipMemcpy2DAsync_(to, copy.destination_pitch, from, copy.source_pitch,
+                                     copy.width, copy.height,
+                                     copy_kind(copy.source_side, copy.destination_side), on);
+    case gpu::Call::kCopy3D:
+    case gpu::Call::kCopy3DPeer: {
+      const hipMemcpy3DParms native = to_memcpy3d(copy);
+      return call_.hipMemcpy3DAsync_(&native, on);
+    }
+    default:
+      return call_.hipMemcpyAsync_(to, from, copy.width,
+                                   copy_kind(copy.source_side, copy.destination_side), on);
+  }
+}
+
+gpu::Result HipDriver::set(const gpu::Set& set, gpu::Call call, gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  void* const to = to_pointer(set.destination);
+  const std::uint64_t count = set.width * set.height;  // the flat forms take contiguous rows
+  switch (call) {
+    case gpu::Call::kSet8:
+      return call_.hipMemsetD8Async_(to, static_cast<unsigned char>(set.value), count, on);
+    case gpu::Call::kSet16:
+      return call_.hipMemsetD16Async_(to, static_cast<unsigned short>(set.value), count, on);
+    case gpu::Call::kSet32:
+      return call_.hipMemsetD32Async_(to, static_cast<int>(set.value), count, on);
+    default:
+      break;
+  }
+  if (is_byte_pattern(set)) {
+    return call_.hipMemset2DAsync_(to, set.pitch, static_cast<int>(set.value & 0xFFU),
+                                   set.width * set.value_size, set.height, on);
+  }
+  if (set.value_size == 2 && call_.hipMemsetD2D16Async_ != nullptr) {
+    return call_.hipMemsetD2D16Async_(to, set.pitch, static_cast<unsigned short>(set.value),
+                                      set.width, set.height, on);
+  }
+  if (set.value_size == 4 && call_.hipMemsetD2D32Async_ != nullptr) {
+    return call_.hipMemsetD2D32Async_(to, set.pitch, set.value, set.width, set.height, on);
+  }
+  return set_rows(set, on);
+}
+
+// One call a row, where the runtime sets no 16 or 32-bit values in two dimensions. A capture would
+// make as many nodes of it, which is another graph than the same program makes elsewhere.
+gpu::Result HipDriver::set_rows(const gpu::Set& set, hipStream_t stream) {
+  if (gpu::captures_open()) {
+    gpu::CaptureInfo info;
+    if (const gpu::Result result = capture_info(stream, &info)) return result;
+    if (info.status != LOCKSTEP_CAPTURE_NOT_CAPTURING) return kErrorNotSupported;
+  }
+  for (std::uint64_t row = 0; row < set.height; ++row) {
+    void* const to = to_pointer(set.destination + row * set.pitch);
+    const int result =
+        set.value_size == 2
+            ? call_.hipMemsetD16Async_(to, static_cast<unsigned short>(set.value), set.width,
+                                       stream)
+            : call_.hipMemsetD32Async_(to, static_cast<int>(set.value), set.width, stream);
+    if (result != hipSuccess) return result;
+  }
+  return hipSuccess;
+}
+
+}  // namespace lockstep::hip
