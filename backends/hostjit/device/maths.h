@@ -6,6 +6,15 @@
 
 #define LOCKSTEP_MATH static inline __attribute__((always_inline))
 
+// Newer C libraries declare these names (glibc 2.41 and 2.42), so they are macros: kernels get the
+// same functions, and the same bits, on all.
+#define rsqrtf lockstep_rsqrtf
+#define rsqrt lockstep_rsqrt
+#define sinpif lockstep_sinpif
+#define sinpi lockstep_sinpi
+#define cospif lockstep_cospif
+#define cospi lockstep_cospi
+
 LOCKSTEP_MATH float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 LOCKSTEP_MATH double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 LOCKSTEP_MATH float rsqrt(float x) { return rsqrtf(x); }
