@@ -17,6 +17,7 @@ import tomllib
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINES_OF_A_FAILURE = 40
 
 
 class LaneFailure(Exception):
@@ -27,7 +28,7 @@ class LaneResult:
     def __init__(self, name):
         self.name = name
         self.ran = 0
-        self.failed = 0
+        self.failures = []
         self.skips = []
         self.seconds = 0.0
         self.failure = ""
@@ -57,7 +58,7 @@ def read_report(path, result):
         if status == "run":
             result.ran += 1
         elif status == "fail":
-            result.failed += 1
+            result.failures.append((case.get("name"), case.findtext("system-out") or ""))
         else:
             result.skips.append((case.get("name"), skip_reason(case)))
 
@@ -83,8 +84,10 @@ def run_preset(lane, result):
     read_report(report, result)
     for name, reason in result.skips:
         print(f"skipped: {name}: {reason or 'NO REASON GIVEN'}")
-    if code != 0 or result.failed:
-        raise LaneFailure(f"{result.failed} tests failed")
+    if result.failures:
+        raise LaneFailure("failed: " + ", ".join(name for name, _ in result.failures))
+    if code != 0:
+        raise LaneFailure(f"ctest exited with {code}")
     unexplained = [name for name, reason in result.skips if not reason]
     if unexplained:
         raise LaneFailure("skipped without a reason: " + ", ".join(unexplained))
@@ -108,6 +111,15 @@ def run_lane(lane):
     return result
 
 
+def print_failures(results):
+    """The end of what each failed test printed, once more at the end of the log, where the log of a
+    long run is still read."""
+    for result in results:
+        for name, output in result.failures:
+            print(f"\n--- {result.name}: {name}")
+            print("\n".join(line[:400] for line in output.splitlines()[-LINES_OF_A_FAILURE:]))
+
+
 def choose(lanes, arguments):
     if arguments == ["--full"]:
         return lanes
@@ -124,17 +136,18 @@ def main():
     lanes = tomllib.loads((ROOT / "ci" / "lanes.toml").read_text())["lane"]
     chosen = choose(lanes, sys.argv[1:])
     results = [run_lane(lane) for lane in chosen]
+    print_failures(results)
     print("\nlane            ran  failed  skipped  seconds  result")
     for result in results:
         print(
-            f"{result.name:<14} {result.ran:>4}  {result.failed:>6}  {len(result.skips):>7}  {result.seconds:>7.0f}  "
+            f"{result.name:<14} {result.ran:>4}  {len(result.failures):>6}  {len(result.skips):>7}  {result.seconds:>7.0f}  "
             + (f"FAILED: {result.failure}" if result.failure else "ok")
         )
     for lane in lanes:
         if lane not in chosen:
             print(f"{lane['name']:<14} not run (optional; ci/test --full or ci/test {lane['name']})")
     failed_lanes = [result for result in results if result.failure]
-    failed = sum(result.failed for result in results) + sum(1 for r in failed_lanes if not r.failed)
+    failed = sum(len(result.failures) for result in results) + sum(1 for r in failed_lanes if not r.failures)
     print(
         f"{sum(result.ran for result in results)} passed, {failed} failed, "
         f"{sum(len(result.skips) for result in results)} skipped"
