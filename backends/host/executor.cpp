@@ -66,6 +66,7 @@ Executor& Executor::instance() {
 void Executor::add_thread_locked() {
   start_thread([] { instance().serve(); });
   ++threads_;
+  ++starting_;
 }
 
 void Executor::start() {
@@ -77,7 +78,9 @@ void Executor::submit(std::shared_ptr<Runnable> runnable) {
   {
     const std::lock_guard lock(mutex_);
     ready_.push_back(std::move(runnable));
-    if (ready_.size() > idle_) {
+    // On a busy machine a thread may take long to begin: it counts from when it is made, or there
+    // would be one more for every submission until then.
+    if (ready_.size() > idle_ + starting_) {
       try {
         add_thread_locked();
         return;
@@ -94,6 +97,7 @@ void Executor::submit(std::shared_ptr<Runnable> runnable) {
 void Executor::serve() noexcept {
   std::fesetenv(FE_DFL_ENV);  // threads inherit that of their maker
   std::unique_lock lock(mutex_);
+  --starting_;
   while (true) {
     if (ready_.empty()) {
       if (idle_ >= kIdleLimit) {

@@ -40,6 +40,7 @@ class Executor {
   std::condition_variable condition_;
   std::deque<std::shared_ptr<Runnable>> ready_;
   std::size_t idle_ = 0;
+  std::size_t starting_ = 0;  // made, but not yet at work: each will take something that is ready
   std::size_t threads_ = 0;
 };
 

@@ -88,7 +88,7 @@ int finish_in_parent(int child_code) {
   return 0;
 }
 
-int fork_while_launching() {
+int fork_while_launching(bool child_marks) {
   g_everything.make();
   g_everything.device.synchronize();
   std::atomic<bool> stop{false};
@@ -107,7 +107,10 @@ int fork_while_launching() {
   }
   int worst = 0;
   for (int round = 0; round < 20; ++round) {
-    const int code = run_child(try_to_work);
+    const int code = run_child([&] {
+      if (child_marks) mark("from the child");
+      return try_to_work();
+    });
     if (code != 7) worst = code;
   }
   stop = true;
@@ -184,7 +187,7 @@ int fork_at(const Arguments& arguments) {
     if (captured.node_count() != 1) return 1;
     return finish_in_parent(code);
   }
-  return fork_while_launching();
+  return fork_while_launching(moment == "while-launching-marked");
 }
 
 }  // namespace lockstep::robust

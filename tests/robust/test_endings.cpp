@@ -85,18 +85,36 @@ TEST(Forks, PLUG_07_BeforeTheFirstUse) {
   }
 }
 
+/// The parent's file is complete, and so is that of each child that recorded something; the others
+/// have none.
+void expect_whole_files(const TempFolder& folder, std::size_t children) {
+  std::size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+    const Trace trace = read_trace(file.path());
+    EXPECT_TRUE(trace.footer.present) << file.path();
+    EXPECT_EQ(trace.footer.dropped, 0u) << file.path();
+    if (file.path() != folder / "out.jsonl") {
+      ASSERT_EQ(trace.entries.size(), 1u) << file.path();
+      EXPECT_EQ(trace.entries[0].name, "from the child");
+    }
+    ++files;
+  }
+  EXPECT_EQ(files, 1 + children) << "a child that recorded nothing has no file";
+}
+
 class ForkWithDevice : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ForkWithDevice, PLUG_07_ChildIsToldAndParentGoesOn) {
-  const bool threads = std::string(GetParam()) == "while-launching";
-  for (int round = 0; round < 3; ++round) {
+  const std::string moment = GetParam();
+  const std::size_t forks = moment.rfind("while-launching", 0) == 0 ? 20 : 1;
+  const std::size_t marked = moment == "while-launching-marked" ? forks : 0;
+  for (int round = 0; round < 4; ++round) {
     const TempFolder folder;
     ProcessOptions options;
     options.limit_seconds = 60;
-    // Not while others launch: that fork may wait seconds for the thread that writes the trace.
-    const bool records = round == 1 && !threads;
+    const bool records = round % 2 == 1;
     if (records) options.environment["LOCKSTEP_TRACE"] = folder / "out.jsonl";
-    const ProcessResult result = robust_program({"fork", GetParam()}, options);
+    const ProcessResult result = robust_program({"fork", moment}, options);
     ASSERT_FALSE(result.timed_out) << all_of(result);
     EXPECT_EQ(result.exit_code, 0) << all_of(result);
     EXPECT_EQ(result.err, "");
@@ -108,25 +126,21 @@ TEST_P(ForkWithDevice, PLUG_07_ChildIsToldAndParentGoesOn) {
       ++lines;
       if (line.rfind("child: error 4: ", 0) == 0 && line.find("fork") != std::string::npos) ++told;
     }
-    EXPECT_EQ(told, threads ? 20u : 1u) << result.out;
+    EXPECT_EQ(told, forks) << result.out;
     EXPECT_EQ(lines, told + 1) << result.out;
     EXPECT_THAT(result.out, HasSubstr("parent: child ended with 7, value 101\n"));
-    if (!records) continue;
-    EXPECT_TRUE(read_trace(folder / "out.jsonl").footer.present);
-    std::size_t files = 0;
-    for ([[maybe_unused]] const auto& file : std::filesystem::directory_iterator(folder.path())) {
-      ++files;
-    }
-    EXPECT_EQ(files, 1u) << "a child that recorded nothing has no file";
+    if (records) expect_whole_files(folder, marked);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Moments, ForkWithDevice,
-                         ::testing::Values("after-use", "in-capture", "while-launching"),
+                         ::testing::Values("after-use", "in-capture", "while-launching",
+                                           "while-launching-marked"),
                          [](const auto& tested) {
                            const std::string moment = tested.param;
-                           return moment == "after-use"    ? "AfterUse"
-                                  : moment == "in-capture" ? "InCapture"
-                                                           : "WhileLaunching";
+                           return moment == "after-use"         ? "AfterUse"
+                                  : moment == "in-capture"      ? "InCapture"
+                                  : moment == "while-launching" ? "WhileLaunching"
+                                                                : "WhileLaunchingChildRecords";
                          });
 
 }  // namespace

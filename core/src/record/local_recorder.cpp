@@ -100,6 +100,18 @@ class LocalRecorder::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
+  /// What was enqueued before the call. A thread that forks may have the lock in between.
+  void drain() const {
+    const std::uint64_t until = recorder_.enqueued();
+    while (!recorder_.drain(until, &recorder_.forks_waiting_)) {
+      recorder_.mutex_.unlock();
+      while (recorder_.forks_waiting_.load(std::memory_order_relaxed) != 0) pause();
+      recorder_.mutex_.lock();
+    }
+  }
+  /// While another thread is to have the lock.
+  static void pause() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
+
  private:
   LocalRecorder& recorder_;
 };
@@ -145,13 +157,18 @@ LocalRecorder::Segment* LocalRecorder::segment() {
   return segment_.get();
 }
 
-void LocalRecorder::drain() {
+std::uint64_t LocalRecorder::enqueued() {
+  const Segment* current = finished_ ? nullptr : segment();
+  return current == nullptr ? 0 : current->control.sequence.load(std::memory_order_acquire);
+}
+
+bool LocalRecorder::drain(std::uint64_t until, const std::atomic<std::uint32_t>* give_way) {
   Segment* current = finished_ ? nullptr : segment();
-  if (current == nullptr) return;
+  if (current == nullptr) return true;
   current->assembler.clock().update();
-  const std::uint64_t until = current->control.sequence.load(std::memory_order_acquire);
-  current->reader.drain(until, true, current->assembler);
+  current->reader.drain(until, true, current->assembler, give_way);
   report_failure();
+  return current->reader.expected() >= until;
 }
 
 void LocalRecorder::report_failure() {
@@ -198,13 +215,19 @@ void LocalRecorder::remove(MemoryTrace& trace) {
 void LocalRecorder::close(MemoryTrace& trace) noexcept {
   const Turn lock(*this);
   if (!trace.open) return;
-  drain();
+  lock.drain();
   remove(trace);
+}
+
+void LocalRecorder::discard(std::unique_ptr<MemoryTrace> trace) noexcept {
+  if (trace == nullptr || is_current(*trace)) return;
+  const Turn lock(*this);
+  traces_of_parents_.push_back(std::move(trace));
 }
 
 Trace LocalRecorder::snapshot(const MemoryTrace& trace) {
   const Turn lock(*this);
-  if (trace.open && is_current(trace)) drain();
+  if (trace.open && is_current(trace)) lock.drain();
   Trace result = trace.trace();
   if (trace.open && segment_) {
     result.info = segment_->assembler.info();
@@ -231,7 +254,8 @@ void LocalRecorder::begin_global() {
 std::unique_ptr<MemoryTrace> LocalRecorder::end_global() noexcept {
   const Turn lock(*this);
   if (!global_) return nullptr;
-  drain();
+  lock.drain();
+  if (!global_) return nullptr;  // another thread ended it meanwhile
   remove(*global_);
   return std::move(global_);
 }
@@ -271,20 +295,19 @@ void* LocalRecorder::run_thread(void* argument) {
   constexpr std::uint64_t kIdleInterval = 3'600'000'000'000;
   auto* self = static_cast<LocalRecorder*>(argument);
   for (;;) {
-    while (self->waiting_.load(std::memory_order_relaxed) != 0) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    while (self->waiting_.load(std::memory_order_relaxed) != 0) Turn::pause();
     const std::uint32_t seen = self->wake_.load(std::memory_order_acquire);
-    bool writes_file = false;
+    bool writes_file = false, complete = false;
     {
       const std::lock_guard lock(self->mutex_);
-      self->drain();
+      complete = self->drain(self->enqueued(), &self->waiting_);
       if (self->file_ && !self->finished_) {
         self->file_->flush_old();
         self->report_failure();
         writes_file = true;
       }
     }
+    if (!complete) continue;
     recorder::futex_wait(&self->wake_, seen, writes_file ? kFlushInterval : kIdleInterval);
   }
   return nullptr;
@@ -294,7 +317,9 @@ void LocalRecorder::on_before_fork() noexcept {
   LocalRecorder* self = existing();
   if (self == nullptr) return;
   self->waiting_.fetch_add(1, std::memory_order_relaxed);
+  self->forks_waiting_.fetch_add(1, std::memory_order_relaxed);
   self->mutex_.lock();
+  self->forks_waiting_.fetch_sub(1, std::memory_order_relaxed);
   self->waiting_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -304,10 +329,12 @@ void LocalRecorder::on_after_fork(bool child) noexcept {
   if (child) {
     self->generation_.fetch_add(1, std::memory_order_relaxed);
     self->waiting_.store(0, std::memory_order_relaxed);
-    self->segment_.reset();
-    self->global_.reset();
+    self->forks_waiting_.store(0, std::memory_order_relaxed);
+    // All of it is kept: to free it would copy, page by page, whatever the parent has recorded.
+    self->segments_of_parents_.push_back(std::move(self->segment_));
+    self->traces_of_parents_.push_back(std::move(self->global_));
     if (self->file_) {
-      // Kept, because closing it would write the parent's buffer into the parent's file.
+      // This too because closing it would write the parent's buffer into the parent's file.
       auto fresh = self->file_->for_child();
       self->files_of_parents_.push_back(std::move(self->file_));
       self->file_ = std::move(fresh);
@@ -326,13 +353,17 @@ void LocalRecorder::on_exit() noexcept {
 
 void LocalRecorder::exit() {
   // exit() may have been called by a signal handler that interrupted a drain: then the trace stays
-  // truncated, which is better than never ending.
-  for (int round = 0; !mutex_.try_lock(); ++round) {
-    if (round == 2000) return;
+  // truncated, which is better than never ending. Other threads give way.
+  waiting_.fetch_add(1, std::memory_order_relaxed);
+  bool locked = mutex_.try_lock();
+  for (int round = 0; !locked && round < 2000; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    locked = mutex_.try_lock();
   }
+  waiting_.fetch_sub(1, std::memory_order_relaxed);
+  if (!locked) return;
   if (!finished_) {
-    drain();
+    drain(enqueued(), nullptr);
     api_.want(recorder::kWantedByFile, false);
     if (file_) {
       file_->finish(segment_ ? &segment_->control : nullptr);

@@ -47,6 +47,9 @@ class LocalRecorder {
   /// Drains what was enqueued before the call and ends the trace.
   void close(MemoryTrace& trace) noexcept;
   Trace snapshot(const MemoryTrace& trace);
+  /// Destroys a trace that is closed. What a parent recorded is kept in its children, untouched:
+  /// freeing it would copy every page of it.
+  void discard(std::unique_ptr<MemoryTrace> trace) noexcept;
   /// False in a child for what its parent had opened.
   bool is_current(const MemoryTrace& trace) const noexcept;
 
@@ -70,19 +73,26 @@ class LocalRecorder {
   void start_thread() noexcept;
   /// Null until something was recorded or a trace was begun.
   Segment* segment();
-  void drain();
+  std::uint64_t enqueued();
+  /// Up to that number. Ends early, and returns false, while `give_way` (may be null) is not 0.
+  bool drain(std::uint64_t until, const std::atomic<std::uint32_t>* give_way);
   void remove(MemoryTrace& trace);
   void report_failure();
   void exit();
 
   const recorder::Api& api_;
   const std::uint64_t first_;
-  std::atomic<std::uint32_t> waiting_{
-      0};             ///< threads that want the lock besides the one that drains
+  // Whoever drains lets others have the lock between two records: a backlog may take seconds, and
+  // nothing else must. The thread that only drains gives way to all, threads that wait for what is
+  // drained give way to forks.
+  std::atomic<std::uint32_t> waiting_{0};  ///< threads that want the lock, but the one that drains
+  std::atomic<std::uint32_t> forks_waiting_{0};  ///< of these, those that fork
   std::mutex mutex_;  ///< guards all below that is not atomic; held while draining
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<SelfRecording> file_;
   std::vector<std::unique_ptr<SelfRecording>> files_of_parents_;
+  std::vector<std::unique_ptr<Segment>> segments_of_parents_;
+  std::vector<std::unique_ptr<MemoryTrace>> traces_of_parents_;
   std::unique_ptr<MemoryTrace> global_;
   std::uint32_t open_traces_ = 0;
   std::atomic<std::uint64_t> generation_{1};

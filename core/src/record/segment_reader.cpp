@@ -120,38 +120,44 @@ void SegmentReader::release(Cursor& cursor) {
   }
 }
 
-std::uint64_t SegmentReader::drain(std::uint64_t until, bool alive, RecordVisitor& visitor) {
+bool SegmentReader::wait_for_expected() {
+  const auto now = std::chrono::steady_clock::now();
+  if (missing_ != expected_) {
+    missing_ = expected_;
+    missing_since_ = now;
+    looks_ = 0;
+  }
+  // A thread that waits for room does so before it takes a number: what it waits for is let go.
+  if (++looks_ > 100) {
+    for (Cursor& cursor : cursors_) {
+      if (!cursor.damaged) release(cursor);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(looks_ > 200 ? 500 : 20));
+  }
+  look();
+  return now - missing_since_ <= kLostAfter;
+}
+
+std::uint64_t SegmentReader::drain(std::uint64_t until, bool alive, RecordVisitor& visitor,
+                                   const std::atomic<std::uint32_t>* give_way) {
+  const auto interrupted = [give_way] {
+    return give_way != nullptr && give_way->load(std::memory_order_relaxed) != 0;
+  };
   std::uint64_t visited = 0;
   if (!alive) look();
   // Records whose numbers were given up come late, below what is expected.
   while (expected_ < until || (!queue_.empty() && queue_.front().first < until)) {
+    if (interrupted()) break;
     if (queue_.empty() || queue_.front().first > expected_) look();
-    if (!queue_.empty() && queue_.front().first > expected_ && alive) {
-      // Its producer is between taking the number and publishing the record.
-      const auto begin = std::chrono::steady_clock::now();
-      for (int round = 0; queue_.front().first > expected_; ++round) {
-        if (round > 100) {
-          for (Cursor& cursor : cursors_) {
-            if (!cursor.damaged) release(cursor);
-          }
-          std::this_thread::sleep_for(std::chrono::microseconds(round > 200 ? 500 : 20));
-        }
-        look();
-        if (std::chrono::steady_clock::now() - begin > kLostAfter) break;
-      }
-    } else if (queue_.empty()) {
-      if (!alive) break;
-      // Everything below `until` was taken, so it comes; or its ring is lost.
-      const auto begin = std::chrono::steady_clock::now();
-      while (queue_.empty() && std::chrono::steady_clock::now() - begin < kLostAfter) {
-        std::this_thread::yield();
-        look();
-      }
-      if (queue_.empty()) {
-        expected_ = until;
-        break;
-      }
+    if (queue_.empty() && !alive) break;
+    // The producer of the expected record is between taking its number and publishing it; or was
+    // ended there by force, or its ring is lost.
+    if (alive && (queue_.empty() || queue_.front().first > expected_) && wait_for_expected()) {
       continue;
+    }
+    if (queue_.empty()) {
+      expected_ = until;
+      break;
     }
     // A run of records of one ring costs no heap operation.
     std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
@@ -163,7 +169,8 @@ std::uint64_t SegmentReader::drain(std::uint64_t until, bool alive, RecordVisito
       expected_ = std::max(expected_, cursor.sequence + 1);
       visit(cursor, index, visitor);
       ++visited;
-    } while (expected_ < until && peek(cursor, true) && cursor.sequence <= expected_);
+    } while (expected_ < until && !interrupted() && peek(cursor, true) &&
+             cursor.sequence <= expected_);
     if (peek(cursor, true)) {
       cursor.queued = true;
       queue_.emplace_back(cursor.sequence, index);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -33,9 +35,13 @@ class SegmentReader {
 
   /// Visits every record whose number is below `until` and that follows those visited before.
   /// Waits for numbers that were taken and not published, which is a matter of nanoseconds, unless
-  /// the process is no longer `alive`. Returns how many records were visited.
-  std::uint64_t drain(std::uint64_t until, bool alive, RecordVisitor& visitor);
+  /// the process is no longer `alive`. Ends early, between two records, while `give_way` (which may
+  /// be null) is not 0; the next call goes on there. Returns how many records were visited.
+  std::uint64_t drain(std::uint64_t until, bool alive, RecordVisitor& visitor,
+                      const std::atomic<std::uint32_t>* give_way = nullptr);
 
+  /// Number of the next record to visit, if none was lost.
+  std::uint64_t expected() const noexcept { return expected_; }
   /// Rings that held something no recorder writes, and were given up.
   std::uint32_t damaged_rings() const noexcept { return damaged_; }
 
@@ -58,11 +64,17 @@ class SegmentReader {
   void visit(Cursor& cursor, std::uint32_t index, RecordVisitor& visitor);
   void release(Cursor& cursor);
   void give_up(Cursor& cursor);
+  /// Called while the expected record is missing: looks again, and waits a little. False when it
+  /// has been missing for so long that it is lost.
+  bool wait_for_expected();
 
   recorder::Control& control_;
   recorder::Consumer consumer_;
   RingAt ring_at_;
   std::uint64_t expected_;
+  std::uint64_t missing_ = ~std::uint64_t{0};  ///< the number that wait_for_expected() waits for
+  std::chrono::steady_clock::time_point missing_since_;
+  std::uint32_t looks_ = 0;  ///< for it
   std::vector<Cursor> cursors_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> queue_;  ///< a heap, smallest first
   std::uint32_t damaged_ = 0;

@@ -11,6 +11,10 @@ using record::LocalRecorder;
 using record::MemoryTrace;
 
 struct LaunchTrace::State {
+  ~State() {
+    if (trace) LocalRecorder::get().discard(std::move(trace));
+  }
+
   std::unique_ptr<MemoryTrace> trace;
   std::vector<OperationKind> kinds;
   bool taken = false;
