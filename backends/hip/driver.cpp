@@ -333,7 +333,9 @@ std::string HipDriver::capabilities(int ordinal) {
   add("cluster_launch", false);
   add("graph_node_enabling", call_.hipGraphNodeSetEnabled_ != nullptr);
   add("kernel_names", call_.hipKernelNameRef_ != nullptr);
-  say("parameter_layout", "code object metadata");
+  say("parameter_layout", call_.hipFuncGetParamInfo_ != nullptr
+                              ? "code object metadata, hipFuncGetParamInfo"
+                              : "code object metadata");
   say("host_functions",
       call_.hipLaunchHostFunc_ != nullptr ? "hipLaunchHostFunc" : "hipStreamAddCallback");
   say("pitched_sets",

@@ -123,12 +123,24 @@ std::string HipDriver::function_name(gpu::Handle function) {
   return name != nullptr ? name : "";
 }
 
-gpu::ParameterLayout HipDriver::function_parameters(gpu::Handle module, gpu::Handle,
+gpu::ParameterLayout HipDriver::function_parameters(gpu::Handle module, gpu::Handle function,
                                                     const std::string& name) {
-  const Metadata metadata = metadata_of(module);
-  if (metadata == nullptr) return {};
-  const KernelMetadata* kernel = metadata->find(name);
-  return kernel != nullptr ? layout_of(*kernel) : gpu::ParameterLayout{};
+  if (const Metadata metadata = metadata_of(module)) {
+    const KernelMetadata* kernel = metadata->find(name);
+    return kernel != nullptr ? layout_of(*kernel) : gpu::ParameterLayout{};
+  }
+  if (call_.hipFuncGetParamInfo_ == nullptr) return {};
+  KernelMetadata told;
+  for (std::size_t index = 0;; ++index) {
+    std::size_t offset = 0, size = 0;
+    const int result = call_.hipFuncGetParamInfo_(to_function(function), index, &offset, &size);
+    if (result == hipErrorInvalidValue) break;  // past the last one
+    if (result != hipSuccess) return {};
+    told.arguments.push_back(
+        {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size), false});
+  }
+  call_.hipGetLastError_();
+  return layout_of(told);
 }
 
 lockstep_code HipDriver::compile(int ordinal, const lockstep_module_desc& desc,

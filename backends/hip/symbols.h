@@ -116,12 +116,14 @@ namespace lockstep::hip {
     (hipGraphExec_t, hipGraph_t, hipGraphNode_t*, hipGraphExecUpdateResult*))                      \
   X(hipGraphLaunch, int, (hipGraphExec_t, hipStream_t))
 
-// What is used where it is there; the comment names the first release that was seen with it.
+// What is used where it is there; the comment names the first release that was seen with it. No
+// release up to 7.2 tells how a function takes its parameters; a runtime over CUDA can.
 #define LOCKSTEP_HIP_OPTIONAL(X)                                                                   \
   X(hipGetDevicePropertiesR0600, int, (void*, int))                        /* 6.0 */               \
   X(hipGetDeviceProperties, int, (void*, int))   /* the layout of 5.x, in every release */         \
   X(hipDeviceGetUuid, int, (hipUUID*, int))                                /* 5.2 */               \
   X(hipKernelNameRef, const char*, (hipFunction_t))                               /* 5.2 */        \
+  X(hipFuncGetParamInfo, int, (hipFunction_t, std::size_t, std::size_t*, std::size_t*)) /* none */ \
   X(hipStreamAddCallback, int,                                             /* 5.2 */               \
     (hipStream_t, hipStreamCallback_t, void*, unsigned))                                           \
   X(hipLaunchHostFunc, int, (hipStream_t, hipHostFn_t, void*))             /* 5.7 */               \

@@ -3,16 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
+
+#include "../call_faults.h"
 
 // What the environment asks the simulated driver to be and to do wrong. Read once, at cuInit.
 //   CUDA_SIM_DEVICES=N          number of devices, 0 to 64; default 1
 //   CUDA_SIM_MEMORY_MB=N        memory of each device in MiB; default what the machine has
-//   CUDA_SIM_LOG=FILE           one line a driver call: its number, name and result
-//   CUDA_SIM_FAIL=NAME:N:CODE   the N-th call of NAME (as exported; "*" = of any) does nothing and
-//                               answers CODE; several, separated by commas
+//   CUDA_SIM_LOG, CUDA_SIM_FAIL   faults of single calls: see call_faults.h
 //   CUDA_SIM_OOM_BYTES=N        allocations of N bytes or more answer CUDA_ERROR_OUT_OF_MEMORY
 //   CUDA_SIM_LOST_AT=N          the N-th kernel to execute fails and takes its context along (719)
 //   CUDA_SIM_DELAY_US=N         every operation begins so many microseconds late
@@ -33,27 +30,17 @@ class Faults {
   bool next_kernel_is_lost() noexcept;
 
   // Counts a call; the code that it has to answer in place of doing anything, 0 = none.
-  int enter(const char* name) noexcept;
-  void log(const char* name, int result) noexcept;
+  int enter(const char* name) noexcept { return calls_.enter(name); }
+  void log(const char* name, int result) noexcept { calls_.log(name, result); }
 
  private:
-  struct Rule {
-    std::string name;
-    std::uint64_t number = 0;
-    int code = 0;
-    std::atomic<std::uint64_t> seen{0};
-  };
-  void parse_rules(const std::string& text);
-
+  test_drivers::CallFaults calls_{"cuda_sim", "CUDA_SIM"};
   std::uint32_t devices_ = 1;
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t delay_us_ = 0;
   std::uint64_t out_of_memory_bytes_ = UINT64_MAX;
   std::uint64_t lost_at_ = 0;
   std::atomic<std::uint64_t> kernels_{0};
-  std::atomic<std::uint64_t> calls_{0};
-  std::vector<std::unique_ptr<Rule>> rules_;
-  int log_file_ = -1;
 };
 
 // Never destroyed.
