@@ -11,7 +11,22 @@
 namespace cuda_sim {
 namespace {
 
-thread_local std::vector<CUcontext> t_contexts;  // the current one last
+// The calling thread's contexts, the current one last. Nothing to destroy: calls may come when the
+// thread's destructors have run already, from handlers of exit().
+struct ContextStack {
+  static constexpr std::size_t kCapacity = 64;
+  CUcontext contexts[kCapacity];
+  std::size_t size;
+
+  bool empty() const { return size == 0; }
+  CUcontext back() const { return contexts[size - 1]; }
+  void pop_back() { --size; }
+  void push_back(CUcontext context) {
+    if (size == kCapacity) refuse(CUDA_ERROR_OUT_OF_MEMORY, "too many contexts were pushed");
+    contexts[size++] = context;
+  }
+};
+constinit thread_local ContextStack t_contexts{};
 
 struct Contexts {
   std::mutex mutex;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <string>
@@ -113,10 +115,15 @@ void* find_symbol(const std::string& base, int version) {
 
 }  // namespace
 
+// Handlers of exit() that were registered before cuInit find the driver shut down, as static objects
+// do that were made before it.
+std::atomic<bool> g_shut_down{false};
+
 CUresult enter(const char* name, Needs needs) {
   const int forced = faults().enter(name);
   if (forced != 0) return static_cast<CUresult>(forced);
   if (needs == Needs::kNothing) return CUDA_SUCCESS;
+  if (g_shut_down.load(std::memory_order_relaxed)) return CUDA_ERROR_DEINITIALIZED;
   if (!hostrt::Runtime::usable()) return CUDA_ERROR_NOT_INITIALIZED;
   if (hostrt::in_host_function()) return CUDA_ERROR_NOT_PERMITTED;
   return CUDA_SUCCESS;
@@ -134,6 +141,8 @@ CUDA_SIM_API cuInit(unsigned flags) {
     settings.devices = faults().devices();
     settings.memory_bytes = faults().memory_bytes();
     hostrt::Runtime::start(settings);
+    static const int registered = std::atexit([] { g_shut_down = true; });
+    if (registered != 0) refuse(CUDA_ERROR_OUT_OF_MEMORY, "atexit refused");
   });
 }
 

@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Goes into the folder that ci/gpu-bundle makes, as run.sh. Runs there what needs a GPU and prints
+# what happened: each step, then one table of all of them.
+#   run.sh [STAGE...]      default: all of  devices bench examples conformance facts exits sanitizer
+# OUT names the folder for reports, traces and logs (default: out beside this file).
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-$here/out}
+mkdir -p "$out"
+exec > >(tee "$out/log") 2>&1
+bin=$here/bin
+sim=$here/sim
+export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LOCKSTEP_CACHE_DIR=${LOCKSTEP_CACHE_DIR:-/tmp/lockstep-cache}
+# A GPU that is not found is a failure here, never a skip.
+export LOCKSTEP_REQUIRE_BACKENDS=cuda
+summary=()
+failed=0
+
+# step NAME COMMAND...: runs it, says how it ended and how long it took.
+step() {
+  local name=$1 begin=$SECONDS code
+  shift
+  echo; echo "== $name"
+  # Programs that hang may not take the rest along; functions of this file set their own limits.
+  if [[ $(type -t "$1") == file ]]; then timeout 200 "$@"; else "$@"; fi
+  code=$?
+  summary+=("$(printf '%-6s %4d s  %s' "$([[ $code == 0 ]] && echo ok || echo "FAIL $code")" $((SECONDS - begin)) "$name")")
+  ((code == 0)) || failed=$((failed + 1))
+}
+# expect CODE TEXT COMMAND...: ends with that code and says that text (a regular expression).
+expect() {
+  local code=$1 text=$2 said got
+  shift 2
+  said=$(timeout 100 "$@" 2>&1)
+  got=$?
+  echo "[exit $got] $said"
+  [[ $got == "$code" ]] && grep -qE -- "$text" <<<"$said" || { echo "  expected exit $code and: $text"; return 1; }
+}
+simulated() {
+  LOCKSTEP_CUDA_LIBRARY=$sim/libcuda.so.1 LOCKSTEP_NVRTC_LIBRARY=$sim/libnvrtc.so.13 CUDA_SIM_DEVICES=${GPUS:-1} timeout 200 "$@"
+}
+# The folder of the first file that matches one of the patterns.
+folder_of() {
+  local pattern file
+  for pattern in "$@"; do
+    for file in $pattern; do [[ -e $file ]] && { dirname "$file"; return 0; }; done
+  done
+  return 1
+}
+GPUS=$("$bin/lockstep" devices 2>/dev/null | grep -cE '^(cuda|  ).* sm_')
+((GPUS > 2)) && GPUS=2
+nvrtc=$(folder_of /usr/local/cuda/lib64/libnvrtc.so.13 '/usr/local/cuda*/lib64/libnvrtc.so.13' '/usr/local/cuda*/lib/libnvrtc.so.13' \
+  '/usr/local/cuda*/targets/*/lib/libnvrtc.so.13' '/usr/local/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so.13' \
+  '/usr/lib/python3*/*-packages/nvidia/*/lib/libnvrtc.so.13' '/opt/*/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.13')
+
+stage_devices() {
+  echo "$(nproc) processors, $GPUS GPUs used, NVRTC in ${nvrtc:-(none found)}"
+  step "devices" "$bin/lockstep" devices
+}
+
+stage_bench() { step "benchmark beside the driver and CUPTI" "$bin/gpu_bench" "$out/gpu_bench.json"; }
+
+stage_examples() {
+  local device example run
+  for device in cuda host sim; do
+    run=(); [[ $device == sim ]] && run=(simulated)
+    for example in digits streams attention reduce; do
+      step "$example on $device" "${run[@]}" "$bin/lockstep-$example" --device "${device/sim/cuda}" --out "$out/$device"
+    done
+  done
+  step "golden digits" "$bin/lockstep" diff --args "$here/golden/digits.jsonl.zst" "$out/cuda/digits-eager.jsonl"
+  local trace pair words
+  for trace in digits-eager digits-replay streams attention reduce; do
+    for pair in "host cuda" "host sim" "sim cuda"; do
+      for words in "" "--args"; do
+        # shellcheck disable=SC2086
+        step "diff $words $trace: $pair" "$bin/lockstep" diff $words "$out/${pair% *}/$trace.jsonl" "$out/${pair#* }/$trace.jsonl"
+      done
+    done
+  done
+  for trace in streams reduce; do step "values of $trace: host cuda" cmp "$out/host/$trace.txt" "$out/cuda/$trace.txt"; done
+}
+
+stage_conformance() {
+  step "conformance on the GPU, in full" "$bin/lockstep-conformance" --backend cuda --full --waivers "$here/waivers/cuda.toml" --report "$out/conformance-cuda.json"
+  step "conformance on the simulated driver" simulated "$bin/lockstep-conformance" --backend cuda --waivers "$here/waivers/cuda.toml" --report "$out/conformance-sim.json"
+  step "both reports compared" "$bin/lockstep-conformance" compare "$out/conformance-cuda.json" "$out/conformance-sim.json"
+  LOCKSTEP_HOST_DEVICES=2 step "conformance of host" "$bin/lockstep-conformance" --backend host --waivers "$here/waivers/host.toml" --report "$out/conformance-host.json"
+}
+
+stage_facts() {
+  local real=$LD_LIBRARY_PATH${nvrtc:+:$nvrtc}
+  LOCKSTEP_CUDA_FACTS=$here/facts.txt LD_LIBRARY_PATH=$real step "every row of the facts" "$bin/cuda_facts_test" --gtest_brief=1
+  echo; echo "== measured answers"
+  LD_LIBRARY_PATH=$real step "measured answers" bash -c '"$1" | tee "$2"; exit ${PIPESTATUS[0]}' _ "$bin/cuda_measure" "$out/measured-gpu.md"
+  LD_LIBRARY_PATH=$sim:$LD_LIBRARY_PATH CUDA_SIM_DEVICES=$GPUS timeout 200 "$bin/cuda_measure" >"$out/measured-sim.md" 2>&1
+  echo "where the simulated driver answers otherwise (- GPU, + simulated):"
+  diff <(grep '^|' "$out/measured-gpu.md") <(grep '^|' "$out/measured-sim.md") | sed -n 's/^< /  - /p; s/^> /  + /p'
+  local plugin; plugin=$(find "$here/lib" -name 'liblockstep_backend_cuda.so')
+  step "every slot, another context current" "$bin/cuda_slots" "$plugin"
+  step "smoke test of the plugin's table" "$bin/cuda_smoke" "$plugin"
+}
+
+stage_exits() {
+  export LOCKSTEP_ROBUST_DEVICE=cuda:0
+  local end
+  for end in return:0 exit:3 exit-in-thread:5 exit-while-others-launch:8 exit-in-capture:9 _exit:4 quick_exit:6 abort:134 throw:134 throw-in-thread:134; do
+    step "live objects, end by ${end%:*}" expect "${end#*:}" '^done' "$bin/robust_program" end "${end%:*}"
+  done
+  step "fork before the first use" expect 0 'child: worked' "$bin/robust_program" fork before-use
+  for end in after-use in-capture while-launching; do
+    step "fork $end" expect 0 'child: error 4: .*fork' "$bin/robust_program" fork "$end"
+  done
+  unset LOCKSTEP_REQUIRE_BACKENDS
+  LOCKSTEP_CUDA_LIBRARY=/nowhere/libcuda.so.1 step "no driver" expect 4 'libcuda was not found.*/nowhere' "$bin/lockstep-reduce" --device cuda:0
+  LOCKSTEP_CUDA_LIBRARY=$here/stubs/stub_cuda_old.so step "driver too old" expect 4 '11\.4.*12\.0 or newer' "$bin/lockstep-reduce" --device cuda:0
+  local stubs
+  if stubs=$(folder_of '/usr/local/cuda*/lib64/stubs/libcuda.so' '/usr/local/cuda*/lib/stubs/libcuda.so' '/usr/local/cuda*/targets/*/lib/stubs/libcuda.so'); then
+    LOCKSTEP_CUDA_LIBRARY=$stubs/libcuda.so step "the toolkit's stub" expect 4 'stub' "$bin/lockstep-reduce" --device cuda:0
+  else
+    echo "no stub libcuda.so of a toolkit here: ours instead"
+    LOCKSTEP_CUDA_LIBRARY=$here/stubs/stub_cuda_toolkit.so step "a stub" expect 4 'stub' "$bin/lockstep-reduce" --device cuda:0
+  fi
+  CUDA_VISIBLE_DEVICES='' step "no device visible" expect 4 'CUDA_VISIBLE_DEVICES|no NVIDIA device' "$bin/lockstep-reduce" --device cuda:0
+  export LOCKSTEP_REQUIRE_BACKENDS=cuda
+}
+
+# sanitize TOOL SHARDS SECONDS COMMAND...: the suite in parts, as many at a time as there are
+# processors; one line a part that is not clean, one line for all of them.
+sanitize() {
+  local tool=$1 shards=$2 limit=$3 logs=$out/sanitizer/$1
+  shift 3
+  mkdir -p "$logs"
+  # shellcheck disable=SC2016
+  seq "$shards" | xargs -P "$(nproc)" -I{} bash -c '
+    log=$1/{}.log; limit=$2; shift 2
+    timeout "$limit" "${@//SHARD/{\}}" >"$log" 2>&1
+    echo "[exit $?]" >>"$log"' _ "$logs" "$limit" "$@"
+  local clean=0 shard log errors
+  for ((shard = 1; shard <= shards; shard++)); do
+    log=$logs/$shard.log
+    errors=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|LEAK SUMMARY' "$log" | sed 's/^=* *//' | paste -sd ';')
+    if grep -q '^\[exit 0\]' "$log" && [[ -n $errors ]]; then
+      clean=$((clean + 1))
+    else
+      echo "  part $shard: ${errors:-no summary} $(tail -1 "$log"); $(grep -E 'failed|given up|ERROR|Invalid|Leaked|hazard' "$log" | head -3 | paste -sd '|' | cut -c1-400)"
+    fi
+  done
+  echo "$tool: $clean of $shards parts clean; $(cat "$logs"/*.log | grep -hE '^conformance of' | awk '{for (i = 1; i <= NF; i++) if ($i == "runs,") r += $(i - 1); else if ($i == "passed,") p += $(i - 1)} END {print r + 0, "runs,", p + 0, "passed"}')"
+  cat "$logs"/*.log | grep -hoE 'ERROR SUMMARY: [0-9]+ errors?|RACECHECK SUMMARY: [^(]*|LEAK SUMMARY: [0-9]+ bytes leaked in [0-9]+ allocations' | sort | uniq -c
+  ((clean == shards))
+}
+
+stage_sanitizer() {
+  local tool
+  tool=$(command -v compute-sanitizer) || tool=$(folder_of '/usr/local/cuda*/bin/compute-sanitizer' '/usr/local/cuda*/compute-sanitizer/compute-sanitizer' '/usr/local/cuda*/extras/compute-sanitizer/compute-sanitizer' '/opt/*/compute-sanitizer/compute-sanitizer')/compute-sanitizer
+  if [[ ! -x $tool ]]; then
+    echo "compute-sanitizer was not found"
+    summary+=("FAIL           sanitizer: compute-sanitizer was not found")
+    failed=$((failed + 1))
+    return
+  fi
+  "$tool" --version | tail -1
+  # Cases make calls that have to fail: what a call answers is the suite's to judge.
+  local common=(--report-api-errors no --error-exitcode 9 --print-limit 20)
+  step "memcheck with leak check" sanitize memcheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool memcheck --leak-check full "${common[@]}" "$bin/cuda_leaks" SHARD/"${SHARDS:-64}"
+  step "racecheck" sanitize racecheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool racecheck "${common[@]}" "$bin/lockstep-conformance" --backend cuda --shard SHARD/"${SHARDS:-64}"
+}
+
+stages=("$@")
+((${#stages[@]} > 0)) || stages=(devices bench examples conformance facts exits sanitizer)
+for stage in "${stages[@]}"; do
+  declare -F "stage_$stage" >/dev/null || { echo "no stage $stage" >&2; exit 2; }
+  "stage_$stage"
+done
+echo
+printf '%s\n' "${summary[@]}"
+echo
+echo "gpu-bundle: ${#summary[@]} steps, $failed failed, $SECONDS s"
+exit $((failed > 0))
