@@ -143,10 +143,16 @@ int end_with_everything(const Arguments& arguments) {
          std::thread([&begun, device = g_everything.device, kernel = g_everything.kernel] {
            const Stream own = device.create_stream();
            const auto value = device.allocate<int>(1);
-           for (int i = 0;; ++i) {
-             own.launch(kernel, {}, value, 1);
-             begun = true;
-             if (i % 64 == 63) own.synchronize();
+           try {
+             for (int i = 0;; ++i) {
+               own.launch(kernel, {}, value, 1);
+               begun = true;
+               if (i % 64 == 63) own.synchronize();
+             }
+           } catch (const Error& error) {
+             // A driver that shuts down before the process is gone says so, and that is all.
+             if (error.code() != ErrorCode::kUnavailable) throw;
+             for (;;) pause();
            }
          }).detach();
          while (!begun) std::this_thread::yield();
