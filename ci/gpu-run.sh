@@ -135,7 +135,7 @@ sanitize() {
   # shellcheck disable=SC2016
   seq "$shards" | xargs -P "$(nproc)" -I{} bash -c '
     log=$1/{}.log; limit=$2; shift 2
-    timeout "$limit" "${@//SHARD/{\}}" >"$log" 2>&1
+    timeout "$limit" "${@//SHARD/{}}" >"$log" 2>&1
     echo "[exit $?]" >>"$log"' _ "$logs" "$limit" "$@"
   local clean=0 shard log errors
   for ((shard = 1; shard <= shards; shard++)); do

@@ -115,8 +115,8 @@ void* find_symbol(const std::string& base, int version) {
 
 }  // namespace
 
-// Handlers of exit() that were registered before cuInit find the driver shut down, as static objects
-// do that were made before it.
+// Handlers of exit() that were registered before cuInit find the driver shut down, as static
+// objects do that were made before it.
 std::atomic<bool> g_shut_down{false};
 
 CUresult enter(const char* name, Needs needs) {
