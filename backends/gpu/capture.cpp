@@ -291,7 +291,9 @@ lockstep_code capture_end(lockstep_stream* stream, lockstep_graph** graph, locks
     }
     if (!driver().traits().streams_survive_failed_capture) {
       for (const Member& member : session->members) {
-        if (member.stream != nullptr) replace_native_stream(member.stream);
+        if (member.stream != nullptr && driver().stream_broken(native_of(member.stream))) {
+          replace_native_stream(member.stream);
+        }
       }
     }
   } else if (result == 401) {

@@ -113,7 +113,7 @@ struct Traits {
   Handle legacy_stream = nullptr, per_thread_stream = nullptr;
   // False: the getter of a captured copy may answer with garbage; what was recorded is used.
   bool copy_getter_trusted = true;
-  // False: after a failed end of capture the stream is replaced by a new one.
+  // False: after a failed end of capture a stream that is broken is replaced by a new one.
   bool streams_survive_failed_capture = true;
   // False: launches into a capture would run at once; capturing is refused.
   bool captures = true;
@@ -188,6 +188,8 @@ class Driver {
 
   virtual Result stream_create(bool non_blocking, std::int32_t priority, Handle* stream) = 0;
   virtual Result stream_destroy(Handle stream) = 0;
+  // Asked after a failed end of capture, where streams do not always survive it.
+  virtual bool stream_broken(Handle) { return true; }
   virtual Result stream_synchronize(Handle stream) = 0;
   virtual Result stream_query(Handle stream) = 0;
   virtual Result stream_context(Handle stream, Context* context) = 0;

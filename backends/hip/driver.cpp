@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "device_scope.h"
+
 // Devices, memory, streams and events. Launches and copies: enqueue.cpp; modules: module.cpp;
 // graphs: graph.cpp.
 namespace lockstep::hip {
@@ -102,30 +104,6 @@ int ordinal_of(gpu::Context context) {
 }
 hipStream_t to_stream(gpu::Handle stream) { return static_cast<hipStream_t>(stream); }
 
-// For questions about a device that the runtime answers for the current one only.
-class DeviceScope {
- public:
-  DeviceScope(const Functions& call, int ordinal) : call_(call) {
-    result_ = call_.hipGetDevice_(&previous_);
-    if (result_ == hipSuccess && previous_ != ordinal) {
-      result_ = call_.hipSetDevice_(ordinal);
-      changed_ = result_ == hipSuccess;
-    }
-  }
-  ~DeviceScope() {
-    if (changed_) call_.hipSetDevice_(previous_);
-  }
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-  gpu::Result result() const { return result_; }
-
- private:
-  const Functions& call_;
-  int previous_ = 0;
-  int result_ = hipSuccess;
-  bool changed_ = false;
-};
-
 }  // namespace
 
 HipDriver::HipDriver() {
@@ -133,7 +111,8 @@ HipDriver::HipDriver() {
   traits_.vendor = "AMD";
   traits_.legacy_stream = nullptr;
   traits_.per_thread_stream = hipStreamPerThread;
-  // After a failed end of capture a stream answers nothing but errors in 6.4 and 7.2.
+  // A runtime's capture that fails leaves its streams unusable in 6.4 and 7.2. Ours is kept from
+  // failing there; who breaks it all the same is met by a new stream.
   traits_.streams_survive_failed_capture = false;
   traits_.check_launches_first = true;
   traits_.max_grid_times_block = kMaxGridTimesBlock;
@@ -365,7 +344,12 @@ gpu::Result HipDriver::context_current(gpu::Context* context) {
 gpu::Result HipDriver::context_set(gpu::Context context) {
   return call_.hipSetDevice_(ordinal_of(context));
 }
-gpu::Result HipDriver::context_synchronize() { return call_.hipDeviceSynchronize_(); }
+gpu::Result HipDriver::context_synchronize() {
+  if (const gpu::Result refused = captures_.check_device_wait("hipDeviceSynchronize")) {
+    return refused;
+  }
+  return call_.hipDeviceSynchronize_();
+}
 
 gpu::Result HipDriver::prepare_device(int ordinal) {
   if (!has_memory_pools(ordinal) || call_.hipDeviceGetDefaultMemPool_ == nullptr ||
@@ -394,25 +378,40 @@ gpu::Result HipDriver::memory_info(std::uint64_t* free_bytes, std::uint64_t* tot
   return result;
 }
 gpu::Result HipDriver::memory_allocate(std::uint64_t bytes, void** address) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipMalloc")) return refused;
   return call_.hipMalloc_(address, bytes);
 }
-gpu::Result HipDriver::memory_free(void* address) { return call_.hipFree_(address); }
+gpu::Result HipDriver::memory_free(void* address) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipFree")) return refused;
+  return call_.hipFree_(address);
+}
 gpu::Result HipDriver::host_allocate(std::uint64_t bytes, void** address) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipHostMalloc")) return refused;
   return call_.hipHostMalloc_(address, bytes, hipHostMallocPortable);
 }
-gpu::Result HipDriver::host_free(void* address) { return call_.hipHostFree_(address); }
+gpu::Result HipDriver::host_free(void* address) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipHostFree")) return refused;
+  return call_.hipHostFree_(address);
+}
 gpu::Result HipDriver::host_register(void* address, std::uint64_t bytes) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipHostRegister")) return refused;
   return call_.hipHostRegister_(address, bytes, hipHostRegisterPortable);
 }
-gpu::Result HipDriver::host_unregister(void* address) { return call_.hipHostUnregister_(address); }
+gpu::Result HipDriver::host_unregister(void* address) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipHostUnregister")) return refused;
+  return call_.hipHostUnregister_(address);
+}
 gpu::Result HipDriver::memory_allocate_async(std::uint64_t bytes, gpu::Handle stream,
                                              void** address) {
   if (call_.hipMallocAsync_ == nullptr) return kErrorNotSupported;
-  return call_.hipMallocAsync_(address, bytes, to_stream(stream));
+  return captures_.enqueue(to_stream(stream), "hipMallocAsync", [&] {
+    return call_.hipMallocAsync_(address, bytes, to_stream(stream));
+  });
 }
 gpu::Result HipDriver::memory_free_async(void* address, gpu::Handle stream) {
   if (call_.hipFreeAsync_ == nullptr) return kErrorNotSupported;
-  return call_.hipFreeAsync_(address, to_stream(stream));
+  return captures_.enqueue(to_stream(stream), "hipFreeAsync",
+                           [&] { return call_.hipFreeAsync_(address, to_stream(stream)); });
 }
 
 gpu::Result HipDriver::pointer_facts(const void* address, gpu::PointerFacts* facts) {
@@ -453,18 +452,27 @@ gpu::Result HipDriver::enable_peer(gpu::Context to) {
 
 gpu::Result HipDriver::stream_create(bool non_blocking, std::int32_t priority,
                                      gpu::Handle* stream) {
-  return call_.hipStreamCreateWithPriority_(reinterpret_cast<hipStream_t*>(stream),
-                                            non_blocking ? hipStreamNonBlocking : hipStreamDefault,
-                                            priority);
+  const int result = call_.hipStreamCreateWithPriority_(
+      reinterpret_cast<hipStream_t*>(stream),
+      non_blocking ? hipStreamNonBlocking : hipStreamDefault, priority);
+  if (result == hipSuccess) captures_.stream_made(to_stream(*stream), non_blocking);
+  return result;
 }
 gpu::Result HipDriver::stream_destroy(gpu::Handle stream) {
-  return call_.hipStreamDestroy_(to_stream(stream));
+  return captures_.stream_destroy(to_stream(stream));
+}
+bool HipDriver::stream_broken(gpu::Handle stream) {
+  return captures_.stream_broken(to_stream(stream));
 }
 gpu::Result HipDriver::stream_synchronize(gpu::Handle stream) {
-  return call_.hipStreamSynchronize_(to_stream(stream));
+  const hipStream_t native = to_stream(stream);
+  const gpu::Result refused = captures_.check_stream_wait(native, "hipStreamSynchronize");
+  return refused != gpu::kSuccess ? refused : call_.hipStreamSynchronize_(native);
 }
 gpu::Result HipDriver::stream_query(gpu::Handle stream) {
-  return call_.hipStreamQuery_(to_stream(stream));
+  const hipStream_t native = to_stream(stream);
+  const gpu::Result refused = captures_.check_stream_wait(native, "hipStreamQuery");
+  return refused != gpu::kSuccess ? refused : call_.hipStreamQuery_(native);
 }
 gpu::Result HipDriver::stream_context(gpu::Handle stream, gpu::Context* context) {
   int ordinal = 0;
@@ -495,27 +503,34 @@ bool HipDriver::stream_unique_id(gpu::Handle stream, std::uint64_t* id) {
 }
 
 gpu::Result HipDriver::event_create(bool timing, gpu::Handle* event) {
-  return call_.hipEventCreateWithFlags_(reinterpret_cast<hipEvent_t*>(event),
-                                        timing ? hipEventDefault : hipEventDisableTiming);
+  const int result = call_.hipEventCreateWithFlags_(
+      reinterpret_cast<hipEvent_t*>(event), timing ? hipEventDefault : hipEventDisableTiming);
+  if (result == hipSuccess) captures_.event_made(static_cast<hipEvent_t>(*event));
+  return result;
 }
 gpu::Result HipDriver::event_destroy(gpu::Handle event) {
+  captures_.event_gone(static_cast<hipEvent_t>(event));
   return call_.hipEventDestroy_(static_cast<hipEvent_t>(event));
 }
 gpu::Result HipDriver::event_record(gpu::Handle event, gpu::Handle stream) {
-  return call_.hipEventRecord_(static_cast<hipEvent_t>(event), to_stream(stream));
+  return captures_.record_event(static_cast<hipEvent_t>(event), to_stream(stream));
 }
 gpu::Result HipDriver::event_query(gpu::Handle event) {
-  return call_.hipEventQuery_(static_cast<hipEvent_t>(event));
+  const auto native = static_cast<hipEvent_t>(event);
+  const gpu::Result refused = captures_.check_event_wait(native, "hipEventQuery");
+  return refused != gpu::kSuccess ? refused : call_.hipEventQuery_(native);
 }
 gpu::Result HipDriver::event_synchronize(gpu::Handle event) {
-  return call_.hipEventSynchronize_(static_cast<hipEvent_t>(event));
+  const auto native = static_cast<hipEvent_t>(event);
+  const gpu::Result refused = captures_.check_event_wait(native, "hipEventSynchronize");
+  return refused != gpu::kSuccess ? refused : call_.hipEventSynchronize_(native);
 }
 gpu::Result HipDriver::event_elapsed(gpu::Handle begin, gpu::Handle end, float* milliseconds) {
   return call_.hipEventElapsedTime_(milliseconds, static_cast<hipEvent_t>(begin),
                                     static_cast<hipEvent_t>(end));
 }
 gpu::Result HipDriver::stream_wait_event(gpu::Handle stream, gpu::Handle event) {
-  return call_.hipStreamWaitEvent_(to_stream(stream), static_cast<hipEvent_t>(event), 0);
+  return captures_.wait_event(to_stream(stream), static_cast<hipEvent_t>(event));
 }
 bool HipDriver::is_not_ready(gpu::Result result) const { return result == hipErrorNotReady; }
 

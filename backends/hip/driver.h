@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "../gpu/driver.h"
+#include "capture_model.h"
 #include "code_object.h"
 #include "hiprtc.h"
 #include "library.h"
@@ -69,6 +70,7 @@ class HipDriver final : public gpu::Driver {
 
   gpu::Result stream_create(bool non_blocking, std::int32_t priority, gpu::Handle* stream) override;
   gpu::Result stream_destroy(gpu::Handle stream) override;
+  bool stream_broken(gpu::Handle stream) override;
   gpu::Result stream_synchronize(gpu::Handle stream) override;
   gpu::Result stream_query(gpu::Handle stream) override;
   gpu::Result stream_context(gpu::Handle stream, gpu::Context* context) override;
@@ -136,9 +138,14 @@ class HipDriver final : public gpu::Driver {
   gpu::Result set_rows(const gpu::Set& set, hipStream_t stream);
   gpu::Result launch_by_callback(lockstep_host_function function, void* user, hipStream_t stream);
 
+  gpu::Result enqueue_set(const gpu::Set& set, gpu::Call call, hipStream_t stream);
+  gpu::Result enqueue_copy(const gpu::Copy& copy, gpu::Call call, hipStream_t stream);
+  gpu::Result enqueue_launch(const gpu::KernelLaunch& launch, hipStream_t stream);
+
   Library library_;
   Functions call_;  // a copy, one indirection nearer
   gpu::Traits traits_;
+  CaptureModel captures_{call_};
   Hiprtc hiprtc_;
   std::shared_mutex mutex_;
   std::unordered_map<gpu::Handle, Metadata> modules_;

@@ -22,8 +22,28 @@ void run_host_call(hipStream_t, hipError_t, void* data) {
 }  // namespace
 
 gpu::Result HipDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  return captures_.enqueue(on, "hipModuleLaunchKernel", [&] { return enqueue_launch(launch, on); });
+}
+gpu::Result HipDriver::launch_host(lockstep_host_function function, void* user,
+                                   gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  return captures_.enqueue(on, "hipLaunchHostFunc", [&] {
+    return call_.hipLaunchHostFunc_ != nullptr ? call_.hipLaunchHostFunc_(on, function, user)
+                                               : launch_by_callback(function, user, on);
+  });
+}
+gpu::Result HipDriver::copy(const gpu::Copy& copy, gpu::Call call, gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  return captures_.enqueue(on, call_name(call), [&] { return enqueue_copy(copy, call, on); });
+}
+gpu::Result HipDriver::set(const gpu::Set& set, gpu::Call call, gpu::Handle stream) {
+  const auto on = static_cast<hipStream_t>(stream);
+  return captures_.enqueue(on, call_name(call), [&] { return enqueue_set(set, call, on); });
+}
+
+gpu::Result HipDriver::enqueue_launch(const gpu::KernelLaunch& launch, hipStream_t native_stream) {
   const auto function = static_cast<hipFunction_t>(launch.function);
-  const auto native_stream = static_cast<hipStream_t>(stream);
   if (!launch.extended()) [[likely]] {
     return call_.hipModuleLaunchKernel_(
         function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x, launch.block.y,
@@ -40,13 +60,6 @@ gpu::Result HipDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle strea
       launch.block.z, launch.shared_bytes, native_stream, launch.arguments);
 }
 
-gpu::Result HipDriver::launch_host(lockstep_host_function function, void* user,
-                                   gpu::Handle stream) {
-  const auto on = static_cast<hipStream_t>(stream);
-  if (call_.hipLaunchHostFunc_ != nullptr) return call_.hipLaunchHostFunc_(on, function, user);
-  return launch_by_callback(function, user, on);
-}
-
 gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void* user,
                                           hipStream_t stream) {
   if (call_.hipStreamAddCallback_ == nullptr) return kErrorNotSupported;
@@ -58,8 +71,7 @@ gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void*
   return result;
 }
 
-gpu::Result HipDriver::copy(const gpu::Copy& copy, gpu::Call call, gpu::Handle stream) {
-  const auto on = static_cast<hipStream_t>(stream);
+gpu::Result HipDriver::enqueue_copy(const gpu::Copy& copy, gpu::Call call, hipStream_t on) {
   void* const to = to_pointer(copy.destination);
   void* const from = to_pointer(copy.source);
   switch (call) {
@@ -87,8 +99,7 @@ gpu::Result HipDriver::copy(const gpu::Copy& copy, gpu::Call call, gpu::Handle s
   }
 }
 
-gpu::Result HipDriver::set(const gpu::Set& set, gpu::Call call, gpu::Handle stream) {
-  const auto on = static_cast<hipStream_t>(stream);
+gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStream_t on) {
   void* const to = to_pointer(set.destination);
   const std::uint64_t count = set.width * set.height;  // the flat forms take contiguous rows
   switch (call) {
@@ -119,9 +130,13 @@ gpu::Result HipDriver::set(const gpu::Set& set, gpu::Call call, gpu::Handle stre
 // make as many nodes of it, which is another graph than the same program makes elsewhere.
 gpu::Result HipDriver::set_rows(const gpu::Set& set, hipStream_t stream) {
   if (gpu::captures_open()) {
-    gpu::CaptureInfo info;
-    if (const gpu::Result result = capture_info(stream, &info)) return result;
-    if (info.status != LOCKSTEP_CAPTURE_NOT_CAPTURING) return kErrorNotSupported;
+    // The runtime is asked, since the rules are locked while they watch over this call.
+    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+    if (const int result = call_.hipStreamGetCaptureInfo_v2_(stream, &status, nullptr, nullptr,
+                                                             nullptr, nullptr)) {
+      return result;
+    }
+    if (status != hipStreamCaptureStatusNone) return kErrorNotSupported;
   }
   for (std::uint64_t row = 0; row < set.height; ++row) {
     void* const to = to_pointer(set.destination + row * set.pitch);

@@ -19,12 +19,11 @@ const hipGraphNode_t* list_of(const std::vector<gpu::Handle>& nodes) {
 }  // namespace
 
 gpu::Result HipDriver::begin_capture(gpu::Handle stream, std::uint32_t mode) {
-  return call_.hipStreamBeginCapture_(static_cast<hipStream_t>(stream),
-                                      static_cast<hipStreamCaptureMode>(mode));
+  return captures_.begin(static_cast<hipStream_t>(stream), mode);
 }
 gpu::Result HipDriver::end_capture(gpu::Handle stream, gpu::Handle* graph) {
   hipGraph_t made = nullptr;
-  const int result = call_.hipStreamEndCapture_(static_cast<hipStream_t>(stream), &made);
+  const int result = captures_.end(static_cast<hipStream_t>(stream), &made);
   // After a failure the runtime may leave anything there.
   *graph = result == hipSuccess ? made : nullptr;
   return result;
@@ -44,13 +43,13 @@ gpu::Result HipDriver::capture_info(gpu::Handle stream, gpu::CaptureInfo* info) 
   info->graph = graph;
   info->dependencies = reinterpret_cast<const gpu::Handle*>(dependencies);
   info->dependency_count = dependencies != nullptr ? count : 0;
-  return result;
+  return captures_.correct(static_cast<hipStream_t>(stream), info);
 }
 
 gpu::Result HipDriver::exchange_capture_mode(std::uint32_t* mode) {
   auto native = static_cast<hipStreamCaptureMode>(*mode);
   const int result = call_.hipThreadExchangeStreamCaptureMode_(&native);
-  *mode = static_cast<std::uint32_t>(native);
+  if (result == hipSuccess) CaptureModel::exchange_thread_mode(mode);
   return result;
 }
 
@@ -153,8 +152,11 @@ gpu::Result HipDriver::graph_add_child(gpu::Handle graph, const std::vector<gpu:
 gpu::Result HipDriver::graph_add_event_record(gpu::Handle graph,
                                               const std::vector<gpu::Handle>& after,
                                               gpu::Handle event, gpu::Handle* node) {
-  return call_.hipGraphAddEventRecordNode_(out_node(node), to_graph(graph), list_of(after),
-                                           after.size(), static_cast<hipEvent_t>(event));
+  const int result =
+      call_.hipGraphAddEventRecordNode_(out_node(node), to_graph(graph), list_of(after),
+                                        after.size(), static_cast<hipEvent_t>(event));
+  if (result == hipSuccess) captures_.event_in_graph(static_cast<hipEvent_t>(event));
+  return result;
 }
 gpu::Result HipDriver::graph_add_event_wait(gpu::Handle graph,
                                             const std::vector<gpu::Handle>& after,
@@ -270,6 +272,7 @@ gpu::Result HipDriver::graph_node_facts(gpu::Handle node, gpu::NodeFacts* facts)
 }
 
 gpu::Result HipDriver::graph_instantiate(gpu::Handle graph, gpu::Handle* exec) {
+  if (const gpu::Result refused = captures_.check_unsafe("hipGraphInstantiate")) return refused;
   return call_.hipGraphInstantiate_(reinterpret_cast<hipGraphExec_t*>(exec), to_graph(graph),
                                     nullptr, nullptr, 0);
 }
@@ -296,7 +299,11 @@ gpu::Result HipDriver::graph_exec_set_enabled(gpu::Handle exec, gpu::Handle node
                                        enabled ? 1 : 0);
 }
 gpu::Result HipDriver::graph_launch(gpu::Handle exec, gpu::Handle stream) {
-  return call_.hipGraphLaunch_(static_cast<hipGraphExec_t>(exec), static_cast<hipStream_t>(stream));
+  const auto on = static_cast<hipStream_t>(stream);
+  if (const gpu::Result refused = captures_.check_not_capturing(on, "hipGraphLaunch")) {
+    return refused;
+  }
+  return call_.hipGraphLaunch_(static_cast<hipGraphExec_t>(exec), on);
 }
 
 }  // namespace lockstep::hip
