@@ -123,6 +123,11 @@ stage_exits() {
     LOCKSTEP_CUDA_LIBRARY=$here/stubs/stub_cuda_toolkit.so step "a stub" expect 4 'stub' "$bin/lockstep-reduce" --device cuda:0
   fi
   CUDA_VISIBLE_DEVICES='' step "no device visible" expect 4 'CUDA_VISIBLE_DEVICES|no NVIDIA device' "$bin/lockstep-reduce" --device cuda:0
+  # DEV-04: nothing of ours reads the list, whatever is in it.
+  local mask
+  for mask in 0 1,0 0,,1 1,1 99 -1 abc GPU-12345678 MIG-00000000-0000-0000-0000-000000000000; do
+    CUDA_VISIBLE_DEVICES=$mask step "devices with CUDA_VISIBLE_DEVICES=$mask" expect 0 '^cuda +(ready|no device)' "$bin/lockstep" devices
+  done
   export LOCKSTEP_REQUIRE_BACKENDS=cuda
 }
 

@@ -81,6 +81,7 @@ const std::vector<Case>& all_cases() {
     add_trace_cases();
     add_device_cases();
     add_verify_cases();
+    add_field_cases();
     std::sort(registry().begin(), registry().end(),
               [](const Case& a, const Case& b) { return a.name < b.name; });
     return true;

@@ -97,6 +97,7 @@ void add_update_cases();
 void add_trace_cases();
 void add_device_cases();
 void add_verify_cases();
+void add_field_cases();
 
 // --- checks ---
 

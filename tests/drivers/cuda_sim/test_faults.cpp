@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <map>
 #include <mutex>
@@ -158,10 +160,25 @@ Outcome outcome_of(const ProcessResult& result) {
   return code && count(result.err, "lockstep-digits: ") == 1 ? Outcome::kTypedError : Outcome::kBad;
 }
 
+// The points to fail: a sample, or by LOCKSTEP_FAULT_POINTS "all", or "I/N" for every N-th from the
+// I-th on (ci/check-faults runs all of them).
+std::set<std::size_t> wanted_points(const std::vector<std::string>& calls) {
+  const char* wanted = std::getenv("LOCKSTEP_FAULT_POINTS");
+  if (wanted == nullptr) return sample(calls, 150);
+  std::size_t part = 1, parts = 1;
+  if (std::string(wanted) != "all" &&
+      (std::sscanf(wanted, "%zu/%zu", &part, &parts) != 2 || part < 1 || part > parts)) {
+    ADD_FAILURE() << "LOCKSTEP_FAULT_POINTS=" << wanted << " is neither \"all\" nor I/N";
+  }
+  std::set<std::size_t> points;
+  for (std::size_t point = part; point <= calls.size(); point += parts) points.insert(point);
+  return points;
+}
+
 TEST(CudaSimFaults, EveryCallOfDigitsFailedOnce) {
   const std::vector<std::string> calls = calls_of_digits();
   ASSERT_GT(calls.size(), 10000U);
-  const std::set<std::size_t> chosen = sample(calls, 150);
+  const std::set<std::size_t> chosen = wanted_points(calls);
   const std::vector<std::size_t> points(chosen.begin(), chosen.end());
   std::atomic<std::size_t> next{0};
   std::mutex mutex;

@@ -73,6 +73,22 @@ TEST(Cases, GOLD_09_OnlyRealDifferencesAreChanges) {
   EXPECT_EQ(json["changes"][1]["right"], nlohmann::json::parse("[4,5]"));
 }
 
+TEST(Cases, GOLD_01_OneLaunchMoreIsNamed) {
+  std::vector<std::string> names(12, "k");
+  const Trace golden = kernels(names);
+  names.insert(names.begin() + 7, "added");
+  const Trace today = kernels(names);
+  const DiffReport report = diff(golden, today);
+  EXPECT_FALSE(report.equal);
+  EXPECT_EQ(report.matched, 12u);
+  ASSERT_EQ(report.changes.size(), 1u);
+  EXPECT_EQ(report.changes[0].kind, DiffChange::Kind::kInsert);
+  EXPECT_EQ(report.changes[0].right_begin, 7u);
+  EXPECT_THAT(to_text(report, view(golden), view(today)),
+              ::testing::AllOf(HasSubstr("12 and 13 entries"), HasSubstr("first difference at 7"),
+                               HasSubstr("added")));
+}
+
 TEST(Cases, GOLD_08_CallNamesDoNotMakeADifference) {
   LaunchTraceEntry cuda = copy(MemcpyKind::kHtoD, 16), hip = cuda;
   cuda.name = "cuMemcpyHtoDAsync";
