@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Goes into the folder that ci/gpu-bundle makes, as run.sh. Runs there what needs a GPU and prints
 # what happened: each step, then one table of all of them.
-#   run.sh [STAGE...]      default: all of  devices bench examples conformance facts exits sanitizer
+#   run.sh [STAGE...]      default: all of  devices bench examples conformance hip facts exits sanitizer
 # OUT names the folder for reports, traces and logs (default: out beside this file).
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -89,6 +89,36 @@ stage_conformance() {
   LOCKSTEP_HOST_DEVICES=2 step "conformance of host" "$bin/lockstep-conformance" --backend host --waivers "$here/waivers/host.toml" --report "$out/conformance-host.json"
 }
 
+# The hip plugin on this GPU: its runtime is ours and forwards to CUDA.
+on_hip() {
+  LOCKSTEP_HIP_LIBRARY=$here/hip_on_cuda/libamdhip64.so.7 LOCKSTEP_NVRTC_LIBRARY=${nvrtc:+$nvrtc/libnvrtc.so.13} timeout 600 "$@"
+}
+stage_hip() {
+  if [[ ! -d $here/hip_on_cuda ]]; then
+    echo "the bundle was made without the hip plugin: nothing to run"
+    return
+  fi
+  step "devices of hip" on_hip "$bin/lockstep" devices --verbose
+  local example trace other words
+  for example in digits streams attention reduce; do
+    step "$example on hip" on_hip "$bin/lockstep-$example" --device hip:0 --out "$out/hip"
+    for other in host cuda; do  # where stage examples did not run
+      [[ -e $out/$other/$example.jsonl || -e $out/$other/$example-eager.jsonl ]] ||
+        step "$example on $other" "$bin/lockstep-$example" --device "$other" --out "$out/$other"
+    done
+  done
+  for trace in digits-eager digits-replay streams attention reduce; do
+    for other in host cuda; do
+      for words in "" "--args"; do
+        # shellcheck disable=SC2086
+        step "diff $words $trace: $other hip" "$bin/lockstep" diff $words "$out/$other/$trace.jsonl" "$out/hip/$trace.jsonl"
+      done
+    done
+  done
+  for trace in streams reduce; do step "values of $trace: cuda hip" cmp "$out/cuda/$trace.txt" "$out/hip/$trace.txt"; done
+  step "conformance of hip on the GPU, in full" on_hip "$bin/lockstep-conformance" --backend hip --full --waivers "$here/waivers/hip.toml" --report "$out/conformance-hip.json"
+}
+
 stage_facts() {
   local real=$LD_LIBRARY_PATH${nvrtc:+:$nvrtc}
   LOCKSTEP_CUDA_FACTS=$here/facts.txt LD_LIBRARY_PATH=$real step "every row of the facts" "$bin/cuda_facts_test" --gtest_brief=1
@@ -174,7 +204,7 @@ stage_sanitizer() {
 }
 
 stages=("$@")
-((${#stages[@]} > 0)) || stages=(devices bench examples conformance facts exits sanitizer)
+((${#stages[@]} > 0)) || stages=(devices bench examples conformance hip facts exits sanitizer)
 for stage in "${stages[@]}"; do
   declare -F "stage_$stage" >/dev/null || { echo "no stage $stage" >&2; exit 2; }
   "stage_$stage"

@@ -164,7 +164,9 @@ lockstep_code Hiprtc::run(const lockstep_module_desc& desc, const std::vector<st
     }
   } program{call_.destroy};
   const std::lock_guard one_at_a_time(compiling_);
-  int result = call_.create(&program.handle, source.source.c_str(), source.source_name.c_str(),
+  // Compilers of some releases write the source to a file of another name, and name that one.
+  const std::string text = "#line 1 \"" + source.source_name + "\"\n" + source.source;
+  int result = call_.create(&program.handle, text.c_str(), source.source_name.c_str(),
                             static_cast<int>(names.size()), texts.data(), names.data());
   if (result != kSuccess) return failed("hiprtcCreateProgram", result, "");
   for (const std::string& kernel : source.kernels) {

@@ -43,6 +43,14 @@ int main(int argc, char** argv) {
   std::printf("count %d %u\n", counted, count);
   lockstep_device* device = nullptr;
   std::printf("open %d\n", backend->device_open(0, &device, &error));
+  if (count > 0) {
+    lockstep_device_info info;
+    std::memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    const lockstep_code described = backend->device_info(0, &info, &error);
+    std::printf("info %d [%s] [%s] [%s]\n%s\n", described, info.name, info.arch, info.driver,
+                backend->capabilities(0));
+  }
   if (code == LOCKSTEP_OK) {
     std::fflush(stdout);
     const pid_t child = fork();
