@@ -179,6 +179,10 @@ TEST(CliDiff, NormalisersAndRenamesMakeNamesAlike) {
   const ProcessResult bad = lockstep_cli({"diff", left, other, "--rename", folder / "names"});
   EXPECT_EQ(bad.exit_code, 3);
   EXPECT_NE(bad.err.find("names:1"), std::string::npos) << bad.err;
+  const ProcessResult none =
+      lockstep_cli({"diff", left, other, "--rename", folder.path().string()});
+  EXPECT_EQ(none.exit_code, 3);
+  EXPECT_NE(none.err.find("is a folder, not a file of names"), std::string::npos) << none.err;
 }
 
 TEST(CliDiff, InputsThatCannotBeRead) {

@@ -2,6 +2,7 @@
 #include <lockstep/trace_file.h>
 
 #include <string>
+#include <sys/resource.h>
 
 #include "cli/cli_test.h"
 
@@ -178,6 +179,69 @@ TEST(CliShow, DamagedLineIsNamedAfterWhatIsReadable) {
   EXPECT_NE(result.err.find("damaged.jsonl:10"), std::string::npos) << result.err;
   EXPECT_NE(result.out.find("\n       6  "), std::string::npos) << result.out;
   EXPECT_EQ(result.out.find("\n       7  "), std::string::npos) << result.out;
+}
+
+TEST(CliShow, NothingReadableGivesAnErrorAlone) {
+  const TempFolder folder;
+  write_file(folder / "text.jsonl", "this is no trace\n");
+  write_file(folder / "first.jsonl", "{\"lockstep_trace\":1}\n{oops}\n");
+  for (const std::string file : {"text.jsonl", "first.jsonl", "missing.jsonl"}) {
+    for (const std::string option : {"--stat", "--graphs", "--json", "--jsonl"}) {
+      const ProcessResult result = lockstep_cli({"show", folder / file, option});
+      EXPECT_EQ(result.exit_code, 3) << file << option;
+      EXPECT_EQ(result.out, "") << file << option;
+      EXPECT_NE(result.err.find(file), std::string::npos) << result.err;
+    }
+  }
+}
+
+TEST(CliShow, TemporaryFolderThatIsNoneIsNamed) {
+  ProcessOptions options;
+  options.environment["TMPDIR"] = "/etc/hostname/none";
+  const ProcessResult result =
+      lockstep_cli({"show", trace_path("mlp-eager-b8-fp32"), "--jsonl"}, options);
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_EQ(result.err,
+            "lockstep: error: cannot make a temporary folder in /etc/hostname/none: Not a "
+            "directory; set TMPDIR to a folder that can be written\n");
+}
+
+/// A trace of few bytes that stands for 3 million entries, which would take gigabytes.
+std::string many_launches_of_a_large_graph(const TempFolder& folder) {
+  constexpr int kNodes = 3000, kLaunches = 1000;
+  std::string text =
+      "{\"lockstep_trace\":1}\n{\"define\":\"graph\",\"graph\":0,\"version\":1,\"nodes\":[";
+  for (int i = 0; i < kNodes; ++i) {
+    text += i == 0 ? "" : ",";
+    text += R"({"kind":"kernel","name":"a","grid":[1,1,1],"block":[1,1,1],"shared_mem_bytes":0})";
+  }
+  text += "],\"edges\":[]}\n";
+  for (int i = 0; i < kLaunches; ++i) {
+    text += R"({"kind":"graph_launch","name":"l","graph":0,"version":1,"stream":0})"
+            "\n";
+  }
+  text += R"({"end":true,"entries":1000,"dropped":0})"
+          "\n";
+  write_file(folder / "large.jsonl", text);
+  return folder / "large.jsonl";
+}
+
+TEST(CliShow, LaunchesOfALargeGraphAreExpandedOneByOne) {
+  const TempFolder folder;
+  const std::string file = many_launches_of_a_large_graph(folder);
+  const ProcessResult shown = lockstep_cli({"show", file, "--json"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(checked_json(shown.out, "show").at("entries"), 3'000'000);
+  write_file(folder / "rules", "at most 2 kernel\n");
+  const ProcessResult rules = lockstep_cli({"rules", folder / "rules", file});
+  EXPECT_EQ(rules.exit_code, 1) << rules.err;
+  EXPECT_NE(rules.out.find("entry 2 on stream 0"), std::string::npos) << rules.out;
+  EXPECT_NE(rules.out.find("2999898 more of this rule"), std::string::npos) << rules.out;
+  EXPECT_EQ(lockstep_cli({"diff", file, file}).out, "equal: 3000000 entries\n");
+  // Of the largest of these processes, in KiB; a sanitizer's own memory is in it.
+  rusage usage = {};
+  ASSERT_EQ(getrusage(RUSAGE_CHILDREN, &usage), 0);
+  EXPECT_LT(usage.ru_maxrss, 1 << 20);
 }
 
 TEST(CliShow, LateDefinitionsOfGraphsAreFound) {

@@ -6,42 +6,17 @@
 #include <lockstep/trace_slice.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <fmt/format.h>
 #include <fstream>
 #include <utility>
 
 #include "exit_code.h"
+#include "scratch_folder.h"
 #include "text.h"
 #include "trace_input.h"
 
 namespace lockstep::cli {
 namespace {
-
-/// A folder in the system's place for temporary files, gone with everything in it at the end.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").native();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw Failure(kInternal,
-                    fmt::format("cannot make a folder {}: {}", pattern, std::strerror(errno)));
-    }
-    path_ = pattern;
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Writes entries with the definitions that they refer to, each before its first use.
 class SliceWriter {
@@ -85,7 +60,13 @@ EntrySelection EntrySelection::parse(const ShowOptions& options) {
   selection.view = parse_selection(options.selection);
   if (!options.range.empty()) {
     const std::vector<std::string> ends = split(options.range, ':');
-    const auto read = [](const std::string& text, std::uint64_t& value) {
+    const bool digits = options.range.find_first_not_of("0123456789:") == std::string::npos;
+    const auto read = [&](const std::string& text, std::uint64_t& value) {
+      if (digits && !text.empty() && !parse_number(text, value)) {
+        throw Failure(kUsage, fmt::format("--range: {} is beyond the last position that there can "
+                                          "be; leave B out for all that follow A",
+                                          text));
+      }
       return text.empty() || parse_number(text, value);
     };
     if (ends.size() != 2 || !read(ends[0], selection.begin) || !read(ends[1], selection.end) ||

@@ -19,8 +19,6 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr std::size_t kBatchEntries = 1024;
-
 std::vector<std::string> all_kind_names() {
   std::vector<std::string> names = {"all"};
   for (int kind = 0; kind <= static_cast<int>(OperationKind::kOpaque); ++kind) {
@@ -56,11 +54,11 @@ ViewOptions parse_selection(const SelectionOptions& selection) {
   return options;
 }
 
-void check_input(const std::filesystem::path& path) {
+void check_input(const std::filesystem::path& path, std::string_view what) {
   std::error_code reason;
   const auto status = std::filesystem::status(path, reason);
   if (std::filesystem::is_directory(status)) {
-    throw Failure(kUnreadable, fmt::format("{}: is a folder, not a trace", path.native()));
+    throw Failure(kUnreadable, fmt::format("{}: is a folder, not {}", path.native(), what));
   }
   if (access(path.c_str(), R_OK) != 0) {
     throw Failure(kUnreadable,
@@ -84,8 +82,8 @@ void check_output(const std::filesystem::path& path, bool force) {
   }
 }
 
-std::string read_text_file(const std::filesystem::path& path) {
-  check_input(path);
+std::string read_text_file(const std::filesystem::path& path, std::string_view what) {
+  check_input(path, what);
   std::ifstream file(path, std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) {
@@ -104,52 +102,43 @@ std::string kind_name(const LaunchTraceEntry& entry) {
                                                : std::string(to_string(entry.kind));
 }
 
-ViewReader::ViewReader(std::filesystem::path path, ViewOptions options)
-    : path_(std::move(path)), options_(std::move(options)) {
+ViewReader::ViewReader(std::filesystem::path path, const ViewOptions& options)
+    : path_(std::move(path)), filter_(options) {
   check_input(path_);
 }
 
 void ViewReader::for_each(const Sink& sink) {
   TraceReader reader(path_);
   trace_.info = reader.info();
-  const auto take = [&](TraceItem& item) {
-    if (auto* entry = std::get_if<LaunchTraceEntry>(&item)) {
-      ++file_entries_;
-      ++kinds_[kind_name(*entry)];
-      if (entry->kind == OperationKind::kGraphLaunch) {
-        ++launches_[{entry->graph, entry->graph_version}];
-        if (trace_.find_graph(entry->graph, entry->graph_version) == nullptr) {
-          read_late_definitions();
-        }
-      }
-      trace_.entries.push_back(std::move(*entry));
-      if (trace_.entries.size() >= kBatchEntries) hand_out(sink);
-    } else if (auto* graph = std::get_if<GraphDefinition>(&item)) {
-      trace_.graphs.insert_or_assign({graph->graph, graph->version}, std::move(*graph));
-    } else if (auto* stream = std::get_if<StreamDefinition>(&item)) {
+  while (auto item = reader.next()) {
+    if (auto* entry = std::get_if<LaunchTraceEntry>(&*item)) {
+      count(*entry);
+      filter_.push(*entry, [&](const LaunchTraceEntry& shown) { sink(position_++, shown); });
+    } else if (auto* graph = std::get_if<GraphDefinition>(&*item)) {
+      define(std::move(*graph));
+    } else if (auto* stream = std::get_if<StreamDefinition>(&*item)) {
       trace_.streams.push_back(std::move(*stream));
-    } else if (auto* footer = std::get_if<TraceFooter>(&item)) {
+    } else if (auto* footer = std::get_if<TraceFooter>(&*item)) {
       trace_.footer = std::move(*footer);
     } else {
       trace_.info = reader.info();
     }
-  };
-  try {
-    while (auto item = reader.next()) take(*item);
-  } catch (const Error&) {
-    hand_out(sink);
-    throw;
   }
   trace_.info = reader.info();
-  hand_out(sink);
   truncated_ = reader.truncated();
 }
 
-void ViewReader::hand_out(const Sink& sink) {
-  // Taken out first: a sink that throws must not see the same entries again.
-  const std::vector<LaunchTraceEntry> entries = view(trace_, options_);
-  trace_.entries.clear();
-  for (const LaunchTraceEntry& entry : entries) sink(position_++, entry);
+void ViewReader::define(GraphDefinition&& graph) {
+  filter_.define(graph);
+  trace_.graphs.insert_or_assign({graph.graph, graph.version}, std::move(graph));
+}
+
+void ViewReader::count(const LaunchTraceEntry& entry) {
+  ++file_entries_;
+  ++kinds_[kind_name(entry)];
+  if (entry.kind != OperationKind::kGraphLaunch) return;
+  ++launches_[{entry.graph, entry.graph_version}];
+  if (trace_.find_graph(entry.graph, entry.graph_version) == nullptr) read_late_definitions();
 }
 
 /// Recordings define a graph before its first launch. A file that somebody put together by hand may
@@ -159,9 +148,7 @@ void ViewReader::read_late_definitions() {
   TraceReader reader(path_);
   try {
     while (auto item = reader.next()) {
-      if (auto* graph = std::get_if<GraphDefinition>(&*item)) {
-        trace_.graphs.insert_or_assign({graph->graph, graph->version}, std::move(*graph));
-      }
+      if (auto* graph = std::get_if<GraphDefinition>(&*item)) define(std::move(*graph));
     }
   } catch (const Error& error) {
     // The reading that looked ahead meets the same place in its turn, and reports it there.

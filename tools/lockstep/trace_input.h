@@ -8,7 +8,9 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "src/trace/view_filter.h"
 #include "verbs.h"
 
 /// \file
@@ -20,21 +22,22 @@ std::string view_name(const SelectionOptions& selection);
 /// \throws Failure (kUsage) naming a kind that does not exist.
 ViewOptions parse_selection(const SelectionOptions& selection);
 
-/// \throws Failure (kUnreadable) when `path` is missing, a folder, or may not be read.
-void check_input(const std::filesystem::path& path);
+/// \throws Failure (kUnreadable) when `path` is missing, a folder, or may not be read. `what` it
+/// should be, for the message.
+void check_input(const std::filesystem::path& path, std::string_view what = "a trace");
 /// \throws Failure (kUsage) when `path` exists and `force` is not given, or its folder is missing.
 void check_output(const std::filesystem::path& path, bool force);
 /// All bytes of a small file. \throws Failure (kUnreadable).
-std::string read_text_file(const std::filesystem::path& path);
+std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 /// True for what can be read twice.
 bool can_read_twice(const std::filesystem::path& path);
 
-/// Goes through one view of a trace file. Memory: definitions and one batch of entries.
+/// Goes through one view of a trace file. Memory: definitions and the nodes of one launch.
 class ViewReader {
  public:
   using Sink = std::function<void(std::uint64_t position, const LaunchTraceEntry& entry)>;
 
-  ViewReader(std::filesystem::path path, ViewOptions options);
+  ViewReader(std::filesystem::path path, const ViewOptions& options);
 
   /// Reads the whole file; positions count from 0 within the view.
   /// \throws Error as TraceReader and view() do, after what could be read was handed out.
@@ -54,11 +57,12 @@ class ViewReader {
   std::uint64_t view_entries() const noexcept { return position_; }
 
  private:
-  void hand_out(const Sink& sink);
+  void define(GraphDefinition&& graph);
+  void count(const LaunchTraceEntry& entry);
   void read_late_definitions();
 
   std::filesystem::path path_;
-  ViewOptions options_;
+  ViewFilter filter_;
   Trace trace_;
   std::map<std::string, std::uint64_t> kinds_;
   std::map<std::pair<std::int32_t, std::uint32_t>, std::uint64_t> launches_;

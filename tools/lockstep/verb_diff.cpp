@@ -7,9 +7,12 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <type_traits>
+#include <variant>
 
 #include "exit_code.h"
 #include "json.h"
+#include "scratch_folder.h"
 #include "text.h"
 #include "trace_input.h"
 #include "verbs.h"
@@ -17,30 +20,44 @@
 namespace lockstep::cli {
 namespace {
 
-/// One side. What can be read once only (a pipe) is kept in memory.
+/// One side: the file to read, which for what can be read once only (a pipe) is a copy.
 class Side {
  public:
-  explicit Side(const std::string& path) : path_(path) {
-    check_input(path_);
-    if (!can_read_twice(path_)) trace_ = read_trace(path_);
+  explicit Side(const std::string& path) : file_(path) {
+    check_input(path);
+    if (can_read_twice(path)) return;
+    file_ = copy_.emplace().path() / "copy.jsonl";
+    copy_trace(path, file_);
   }
 
-  const std::string& path() const noexcept { return path_; }
-  bool in_memory() const noexcept { return trace_.has_value(); }
-  Trace load() const { return trace_ ? *trace_ : read_trace(path_); }
-
-  void for_each(const ViewOptions& options, const ViewReader::Sink& sink) const {
-    if (!trace_) {
-      ViewReader(path_, options).for_each(sink);
-      return;
-    }
-    std::uint64_t position = 0;
-    for (const LaunchTraceEntry& entry : view(*trace_, options)) sink(position++, entry);
-  }
+  const std::filesystem::path& file() const noexcept { return file_; }
 
  private:
-  std::string path_;
-  std::optional<Trace> trace_;
+  static void copy_trace(const std::string& from, const std::filesystem::path& to) {
+    TraceReader reader(from);
+    TraceWriter writer(to, reader.info());
+    std::optional<TraceFooter> footer;
+    while (auto item = reader.next()) {
+      std::visit(
+          [&](const auto& value) {
+            using Item = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<Item, TraceFooter>) {
+              footer = value;
+            } else if constexpr (std::is_same_v<Item, TraceInfo>) {
+              writer.write_meta(value);
+            } else {
+              writer.write(value);
+            }
+          },
+          *item);
+    }
+    // Truncated like what was read.
+    if (footer && !reader.truncated()) return writer.finish(*footer);
+    writer.flush();
+  }
+
+  std::optional<ScratchFolder> copy_;
+  std::filesystem::path file_;
 };
 
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
@@ -60,12 +77,13 @@ std::vector<ChangedName> changed_names(const Side& left, const Side& right,
                          std::uint64_t ChangedName::*changed) {
     std::sort(ranges.begin(), ranges.end());
     std::size_t next = 0;
-    side.for_each(options, [&](std::uint64_t position, const LaunchTraceEntry& entry) {
-      while (next < ranges.size() && ranges[next].second <= position) ++next;
-      ChangedName& name = names[{kind_name(entry), entry.name}];
-      ++(name.*all);
-      if (next < ranges.size() && ranges[next].first <= position) ++(name.*changed);
-    });
+    ViewReader(side.file(), options)
+        .for_each([&](std::uint64_t position, const LaunchTraceEntry& entry) {
+          while (next < ranges.size() && ranges[next].second <= position) ++next;
+          ChangedName& name = names[{kind_name(entry), entry.name}];
+          ++(name.*all);
+          if (next < ranges.size() && ranges[next].first <= position) ++(name.*changed);
+        });
   };
   Ranges left_ranges, right_ranges;
   for (const DiffChange& change : report.changes) {
@@ -115,9 +133,8 @@ std::string to_json_text(const DiffReport& report, const DiffCommandOptions& opt
 std::vector<Normaliser> parse_normalisers(const DiffCommandOptions& options) {
   std::vector<Normaliser> result;
   if (!options.rename_file.empty()) {
-    check_input(options.rename_file);
-    result.push_back(rename_normaliser(
-        parse_rename_map(read_text_file(options.rename_file), options.rename_file)));
+    result.push_back(rename_normaliser(parse_rename_map(
+        read_text_file(options.rename_file, "a file of names"), options.rename_file)));
   }
   if (options.normalisers.empty()) return result;
   std::vector<std::string> names = {"all"};
@@ -136,14 +153,6 @@ std::vector<Normaliser> parse_normalisers(const DiffCommandOptions& options) {
   return result;
 }
 
-std::string text_of(const DiffReport& report, const Side& left, const Side& right,
-                    const ViewOptions& view_options, const DiffTextOptions& style) {
-  if (!left.in_memory() && !right.in_memory()) {
-    return to_text(report, left.path(), right.path(), view_options, style);
-  }
-  return to_text(report, view(left.load(), view_options), view(right.load(), view_options), style);
-}
-
 void print_changed_names(Console& console, const std::vector<ChangedName>& names) {
   constexpr std::size_t kNameWidth = 64;
   if (names.empty()) return;
@@ -158,15 +167,16 @@ void print_changed_names(Console& console, const std::vector<ChangedName>& names
 }  // namespace
 
 int run_verb(Console& console, const CommonOptions& common, const DiffCommandOptions& options) {
+  if (options.quiet && common.json) {
+    throw Failure(kUsage, "--quiet prints nothing, --json does: they exclude each other");
+  }
   DiffOptions diff_options;
   diff_options.view = parse_selection(options.selection);
   diff_options.normalisers = parse_normalisers(options);
   diff_options.compare_arguments = options.arguments;
   diff_options.per_stream = options.per_stream;
   const Side left(options.left), right(options.right);
-  const DiffReport report = left.in_memory() || right.in_memory()
-                                ? diff(left.load(), right.load(), diff_options)
-                                : diff_files(options.left, options.right, diff_options);
+  const DiffReport report = diff_files(left.file(), right.file(), diff_options);
   const bool truncated = report.left_truncated || report.right_truncated;
   if (!options.quiet) {
     std::vector<ChangedName> names;
@@ -175,7 +185,7 @@ int run_verb(Console& console, const CommonOptions& common, const DiffCommandOpt
       console.print(to_json_text(report, options, names));
     } else {
       const DiffTextOptions style{options.all, options.context, console.colors()};
-      const std::string text = text_of(report, left, right, diff_options.view, style);
+      const std::string text = to_text(report, left.file(), right.file(), diff_options.view, style);
       console.print(options.stat ? text.substr(0, text.find('\n') + 1) : text);
       print_changed_names(console, names);
     }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kPollWait{2};
 
 std::string output_name(const RecordOptions& options) {
-  std::string name = options.output.empty() ? "trace.jsonl" : options.output;
+  std::string name = options.output;
   constexpr std::string_view kSuffix = ".zst";
   const bool compressed = name.size() > kSuffix.size() &&
                           name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0;
@@ -96,6 +96,7 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   if (options.command.empty()) {
     throw Failure(kUsage, "no program given: lockstep record [OPTIONS] -- PROGRAM [ARGUMENT...]");
   }
+  check_output(options.output, true);
   const std::string output = output_name(options);
   check_output(output, options.force);
   const std::string program = find_program(options.command.front());

@@ -29,9 +29,9 @@ std::string violation_json(const RuleViolation& violation) {
 }  // namespace
 
 int run_verb(Console& console, const CommonOptions& common, const RulesOptions& options) {
-  check_input(options.rules);
+  const TraceRules rules =
+      TraceRules::parse(read_text_file(options.rules, "a file of rules"), options.rules);
   check_input(options.file);
-  const TraceRules rules = TraceRules::parse(read_text_file(options.rules), options.rules);
   const Trace trace = read_trace(options.file);
   const std::vector<RuleViolation> violations = rules.check(trace);
   const bool truncated = !trace.footer.present;

@@ -82,7 +82,8 @@ class Show {
         if (selection_.wants(position, entry)) take(position, entry);
       });
     } catch (const Error&) {
-      if (!json_) print_summary();
+      // Of what can be read; there is nothing to sum up when nothing can.
+      if (!json_ && reader_.file_entries() != 0) print_summary();
       throw;
     }
     if (json_) {

@@ -31,7 +31,7 @@ struct DevicesOptions {
 };
 
 struct RecordOptions {
-  std::string output;  ///< "" = trace.jsonl
+  std::string output = "trace.jsonl";
   bool force = false;
   bool strict = false;
   bool compress = false;

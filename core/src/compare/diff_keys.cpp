@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/compare/diff_keys.h"
 
+#include <lockstep/error.h>
+
 #include <array>
+#include <fmt/format.h>
 #include <optional>
 #include <xxhash.h>
 
@@ -12,6 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::uintmax_t kLargeFile = std::uintmax_t{1} << 20;
+constexpr std::size_t kMostKeys = std::size_t{1} << 28;
 constexpr std::size_t kReservedKeys = std::size_t{1} << 24;
 
 std::uint64_t not_reserved(std::uint64_t key) { return key == kNeverEqual ? 1 : key; }
@@ -39,11 +43,23 @@ class KeyCollector {
     filter_.push(
         entry, [&](const LaunchTraceEntry& shown) { add(key_of(shown), shown.stream_index); },
         [&](const LaunchTraceEntry& launch, ViewFilter::Key graph) {
-          for (const std::uint64_t key : keys_of_graph(graph)) add(key, launch.stream_index);
+          const std::vector<std::uint64_t>& keys = keys_of_graph(graph);
+          check_room(keys.size());
+          for (const std::uint64_t key : keys) add(key, launch.stream_index);
         });
   }
 
  private:
+  /// A small file can launch a large graph any number of times.
+  void check_room(std::size_t more) const {
+    if (into_.keys.size() + more <= kMostKeys) return;
+    throw Error(ErrorCode::kOutOfMemory,
+                fmt::format("the executed view has more than {} entries, which is what can be "
+                            "compared at once; compare the enqueued view, where each launch of a "
+                            "graph is one entry",
+                            kMostKeys));
+  }
+
   void add(std::uint64_t key, std::uint32_t stream) {
     into_.keys.push_back(key);
     if (options_.per_stream) into_.streams.push_back(stream);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 
 #include "src/compare/rules.h"
@@ -11,12 +12,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMostListed = 100;
-
-/// An entry of the view with all kinds, and its place in the view that the user looks at.
-struct Seen {
-  LaunchTraceEntry entry;
-  std::uint64_t index = 0;
-};
 
 std::uint64_t bytes_of(const LaunchTraceEntry& entry) {
   switch (entry.kind) {
@@ -54,97 +49,133 @@ bool is_point(const LaunchTraceEntry& entry) {
 /// Entries counted together, and what to call the place in a message.
 struct Group {
   std::string place;
-  std::vector<const Seen*> counted;
+  std::uint64_t count = 0;
+  std::vector<RuleViolation> beyond;  ///< what stands beyond the most allowed, as far as listed
 };
 
-/// Ranges that are open on each thread, by name; they nest, and threads do not see each other's.
-using OpenRanges = std::map<std::uint32_t, std::vector<std::pair<std::string, std::size_t>>>;
-
-std::vector<Group> group_between_marks(const Rule& rule, const std::vector<Seen>& view) {
-  Group group{" between marks", {}};
-  std::size_t first_point = view.size(), last_point = 0;
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    if (!is_point(view[i].entry)) continue;
-    first_point = std::min(first_point, i);
-    last_point = i;
+/// Where an entry stands among the marks of the whole trace.
+class MarkPlace {
+ public:
+  /// Learns where the first and the last point are: a first pass.
+  void find(const LaunchTraceEntry& entry) {
+    if (is_point(entry)) {
+      first_point_ = std::min(first_point_, position_);
+      last_point_ = position_;
+    }
+    ++position_;
   }
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    const LaunchTraceEntry& entry = view[i].entry;
-    if (is_push(entry)) ++open;
-    if (is_pop(entry) && open > 0) --open;
-    const bool inside = open > 0 || (i > first_point && i < last_point);
-    if (inside && counts(rule, entry)) group.counted.push_back(&view[i]);
+  void begin() { position_ = 0; }
+  /// Whether the next entry stands between marks; entries come in the order of the first pass.
+  bool next_is_inside(const LaunchTraceEntry& entry) {
+    if (is_push(entry)) ++open_;
+    if (is_pop(entry) && open_ > 0) --open_;
+    const bool inside = open_ > 0 || (position_ > first_point_ && position_ < last_point_);
+    ++position_;
+    return inside;
   }
-  return {group};
-}
 
-std::vector<Group> group_in_ranges(const Rule& rule, const std::vector<Seen>& view) {
-  const bool each = rule.scope == RuleScope::kInEachRange;
-  std::vector<Group> groups;
-  if (!each) groups.push_back({fmt::format(" in range {}", rule.range), {}});
-  OpenRanges open;
-  for (const Seen& seen : view) {
-    auto& ranges = open[seen.entry.thread_index];
-    if (is_push(seen.entry)) {
-      const bool ours = seen.entry.name == rule.range;
-      if (ours && each) {
-        groups.push_back(
-            {fmt::format(" in range {} number {}", rule.range, groups.size() + 1), {}});
+ private:
+  std::uint64_t position_ = 0, open_ = 0, last_point_ = 0;
+  std::uint64_t first_point_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// One rule, while the entries of the view with all kinds go by: only counts and what will be
+/// listed are kept.
+class Check {
+ public:
+  explicit Check(const Rule& rule) : rule_(&rule) {
+    if (rule.scope == RuleScope::kInEachRange) return;
+    const bool between = rule.scope == RuleScope::kBetweenMarks;
+    groups_.push_back({between                             ? " between marks"
+                       : rule.scope == RuleScope::kInRange ? fmt::format(" in range {}", rule.range)
+                                                           : "",
+                       0,
+                       {}});
+  }
+
+  /// `index` is the entry's place in the view that the user looks at.
+  void push(const LaunchTraceEntry& entry, std::uint64_t index, bool between_marks) {
+    const bool ranges =
+        rule_->scope == RuleScope::kInRange || rule_->scope == RuleScope::kInEachRange;
+    if (ranges && is_push(entry)) return open(entry);
+    if (ranges && is_pop(entry)) return close(entry);
+    if (!counts(*rule_, entry)) return;
+    if (ranges) return add_to_ranges(entry, index);
+    if (rule_->scope == RuleScope::kEverywhere || between_marks) add(groups_.front(), entry, index);
+  }
+
+  void finish(std::vector<RuleViolation>& into) {
+    std::vector<RuleViolation> found;
+    std::uint64_t total = 0;
+    for (Group& group : groups_) {
+      if (group.count < rule_->least) {
+        ++total;
+        if (found.size() >= kMostListed) continue;
+        RuleViolation& violation = found.emplace_back(blank());
+        violation.message = fmt::format("{} {}{}, at least {} must be there", group.count,
+                                        rule_->what, group.place, rule_->least);
+        continue;
       }
-      ranges.emplace_back(seen.entry.name, ours ? groups.size() - 1 : 0);
-    } else if (is_pop(seen.entry)) {
-      if (!ranges.empty()) ranges.pop_back();
-    } else if (counts(rule, seen.entry)) {
-      bool counted = false;
-      for (const auto& [name, group] : ranges) {
-        if (name != rule.range || (counted && !each)) continue;
-        groups[group].counted.push_back(&seen);
-        counted = true;
+      if (group.count > rule_->most) total += group.count - rule_->most;
+      for (RuleViolation& violation : group.beyond) {
+        if (found.size() >= kMostListed) break;
+        violation.message +=
+            fmt::format(" ({} {}, {} allowed)", group.count, rule_->what, rule_->most);
+        found.push_back(std::move(violation));
       }
     }
+    if (total > found.size()) {
+      found.back().message += fmt::format("; {} more of this rule", total - found.size());
+    }
+    std::move(found.begin(), found.end(), std::back_inserter(into));
   }
-  return groups;
-}
 
-std::vector<Group> group(const Rule& rule, const std::vector<Seen>& view) {
-  switch (rule.scope) {
-    case RuleScope::kBetweenMarks:
-      return group_between_marks(rule, view);
-    case RuleScope::kInRange:
-    case RuleScope::kInEachRange:
-      return group_in_ranges(rule, view);
-    case RuleScope::kEverywhere:
-      break;
+ private:
+  RuleViolation blank() const {
+    RuleViolation violation;
+    violation.line = rule_->line;
+    violation.rule = rule_->text;
+    return violation;
   }
-  Group whole;
-  for (const Seen& seen : view) {
-    if (counts(rule, seen.entry)) whole.counted.push_back(&seen);
-  }
-  return {whole};
-}
 
-void check_group(const Rule& rule, const Group& group, std::vector<RuleViolation>& into) {
-  const std::uint64_t count = group.counted.size();
-  RuleViolation violation;
-  violation.line = rule.line;
-  violation.rule = rule.text;
-  if (count < rule.least) {
-    violation.message = fmt::format("{} {}{}, at least {} must be there", count, rule.what,
-                                    group.place, rule.least);
-    into.push_back(std::move(violation));
-    return;
+  void add(Group& group, const LaunchTraceEntry& entry, std::uint64_t index) {
+    if (++group.count <= rule_->most || listed_ == kMostListed) return;
+    ++listed_;
+    RuleViolation& violation = group.beyond.emplace_back(blank());
+    violation.index = index;
+    violation.stream = entry.stream_index;
+    violation.message = fmt::format("entry {} on stream {}{}: {}", index, entry.stream_index,
+                                    group.place, describe(entry, 80));
   }
-  for (std::uint64_t i = rule.most; i < count; ++i) {
-    const Seen& seen = *group.counted[i];
-    violation.index = seen.index;
-    violation.stream = seen.entry.stream_index;
-    violation.message = fmt::format("entry {} on stream {}{}: {} ({} {}, {} allowed)", seen.index,
-                                    seen.entry.stream_index, group.place, describe(seen.entry, 80),
-                                    count, rule.what, rule.most);
-    into.push_back(violation);
+
+  void open(const LaunchTraceEntry& entry) {
+    if (rule_->scope == RuleScope::kInEachRange && entry.name == rule_->range) {
+      groups_.push_back(
+          {fmt::format(" in range {} number {}", rule_->range, groups_.size() + 1), 0, {}});
+    }
+    open_[entry.thread_index].emplace_back(entry.name, groups_.empty() ? 0 : groups_.size() - 1);
   }
-}
+
+  void close(const LaunchTraceEntry& entry) {
+    auto& ranges = open_[entry.thread_index];
+    if (!ranges.empty()) ranges.pop_back();
+  }
+
+  void add_to_ranges(const LaunchTraceEntry& entry, std::uint64_t index) {
+    for (const auto& [name, group] : open_[entry.thread_index]) {
+      if (name != rule_->range) continue;
+      add(groups_[group], entry, index);
+      if (rule_->scope == RuleScope::kInRange) return;  // however many enclose it
+    }
+  }
+
+  const Rule* rule_;
+  std::vector<Group> groups_;
+  /// Ranges that are open on each thread, by name, with their group; they nest, and threads do not
+  /// see each other's.
+  std::map<std::uint32_t, std::vector<std::pair<std::string, std::size_t>>> open_;
+  std::size_t listed_ = 0;
+};
 
 }  // namespace
 
@@ -152,24 +183,23 @@ std::vector<RuleViolation> TraceRules::check(const Trace& trace, const ViewOptio
   ViewOptions everything = options;
   everything.core_kinds_only = false;
   everything.kinds.clear();
-  std::vector<Seen> view;
+  ViewFilter filter(everything);
+  for (const auto& [key, graph] : trace.graphs) filter.define(key, graph);
+  const auto visit = [&](const ViewFilter::Sink& sink) {
+    for (const LaunchTraceEntry& entry : trace.entries) filter.push(entry, sink);
+  };
+  MarkPlace marks;
+  visit([&](const LaunchTraceEntry& entry) { marks.find(entry); });
+  marks.begin();
+  std::vector<Check> checks(impl_->rules.begin(), impl_->rules.end());
   std::uint64_t index = 0;
-  for (LaunchTraceEntry& entry : lockstep::view(trace, everything)) {
-    const bool shown = view_shows(options, entry);
-    view.push_back({std::move(entry), index});
-    if (shown) ++index;
-  }
+  visit([&](const LaunchTraceEntry& entry) {
+    const bool inside = marks.next_is_inside(entry);
+    for (Check& check : checks) check.push(entry, index, inside);
+    if (view_shows(options, entry)) ++index;
+  });
   std::vector<RuleViolation> result;
-  for (const Rule& rule : impl_->rules) {
-    std::vector<RuleViolation> found;
-    for (const Group& part : group(rule, view)) check_group(rule, part, found);
-    if (found.size() > kMostListed) {
-      const std::size_t more = found.size() - kMostListed;
-      found.resize(kMostListed);
-      found.back().message += fmt::format("; {} more of this rule", more);
-    }
-    std::move(found.begin(), found.end(), std::back_inserter(result));
-  }
+  for (Check& check : checks) check.finish(result);
   return result;
 }
 

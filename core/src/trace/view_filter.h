@@ -11,7 +11,8 @@
 #include "src/trace/graph_order.h"
 
 /// \file
-/// A view of a trace, entry by entry, so that files need not be held in memory.
+/// A view of a trace, entry by entry, so that files need not be held in memory: a launch is
+/// expanded when it comes by. Exported for the command line, no part of the interface.
 namespace lockstep {
 
 /// Whether a view of these options shows an entry of the view of all kinds. A graph launch that is
@@ -28,11 +29,11 @@ class ViewFilter {
   explicit ViewFilter(ViewOptions options) : options_(std::move(options)) {}
 
   /// Keeps a copy of the definition. One that was launched before is noted in late_definition().
-  void define(const GraphDefinition& graph);
+  LOCKSTEP_API void define(const GraphDefinition& graph);
   void define(Key key, const GraphDefinition& graph);
   /// Calls `sink` for each entry of the view that `entry` stands for, in order.
   /// \throws Error as order_graph() does.
-  void push(const LaunchTraceEntry& entry, const Sink& sink);
+  LOCKSTEP_API void push(const LaunchTraceEntry& entry, const Sink& sink);
   /// The same for whoever keeps something per graph: instead of its nodes one by one, `graph_sink`
   /// is told which graph runs; shown_nodes() has the nodes.
   void push(const LaunchTraceEntry& entry, const Sink& sink, const GraphSink& graph_sink);
