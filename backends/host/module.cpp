@@ -29,6 +29,29 @@ Native native_of(hostjit::ErrorCode code) {
   return Native::kUnknown;
 }
 
+// The compiler's log is handed over beside the message, which need not hold it too.
+std::string without_log(const hostjit::Error& error) {
+  std::string text = error.what();
+  if (!error.log().empty() && text.ends_with(error.log())) {
+    text.resize(text.size() - error.log().size());
+    while (text.ends_with('\n') || text.ends_with(':')) text.pop_back();
+  }
+  return text;
+}
+
+// As the assembler of a GPU does.
+void check_static_shared(const hostjit::Module& module) {
+  for (const hostjit::Kernel& kernel : module.kernels()) {
+    if (kernel.own_shared_bytes() <= kMaxShared) continue;
+    throw Error(Native::kCompilationFailed,
+                "kernel " + kernel.name() + " uses " + std::to_string(kernel.own_shared_bytes()) +
+                    " bytes of static shared memory, the limit is " + std::to_string(kMaxShared) +
+                    ": make its __shared__ arrays smaller, or use dynamic shared memory, which "
+                    "Kernel::set_max_dynamic_shared raises to " +
+                    std::to_string(kMaxSharedOptIn));
+  }
+}
+
 std::shared_ptr<hostjit::Module> compile(const lockstep_module_desc& desc) {
   hostjit::CompileRequest request;
   request.source.assign(static_cast<const char*>(desc.data), desc.bytes);
@@ -76,6 +99,7 @@ void Kernel::set_max_dynamic_shared(std::uint32_t bytes) {
 
 Module::Module(Device& device, std::shared_ptr<hostjit::Module> code)
     : device_(device), code_(std::move(code)) {
+  check_static_shared(*code_);
   for (const hostjit::Kernel& kernel : code_->kernels()) {
     Kernel& ours = kernels_.emplace_back();
     ours.module = this;
@@ -114,7 +138,7 @@ std::shared_ptr<Module> Module::create(Device& device, const lockstep_module_des
         throw Error(Native::kInvalidValue, "unknown module format " + std::to_string(desc.format));
     }
   } catch (const hostjit::Error& error) {
-    throw Error(native_of(error.code()), error.what(), error.log());
+    throw Error(native_of(error.code()), without_log(error), error.log());
   }
 }
 

@@ -33,14 +33,24 @@ bool BlockRunner::reserve_dynamic_shared(std::size_t bytes) {
   return dynamic_shared_ != nullptr;
 }
 
+// Stacks of kernels with smaller frames are no use to this one; its own are to all others.
+void BlockRunner::reserve_stacks(std::size_t frame_bytes) {
+  const std::size_t bytes = whole_pages(fiber_stack_bytes() + frame_bytes);
+  if (bytes <= stack_bytes_) return;
+  idle_.clear();
+  fibers_.clear();
+  stack_bytes_ = bytes;
+}
+
 RunStatus BlockRunner::run(const lockstep_hostjit::KernelEntry& entry, Launch& launch, bool small,
-                           std::size_t dynamic_shared_bytes) {
+                           std::size_t dynamic_shared_bytes, std::size_t frame_bytes) {
   if (busy_) return {RunCode::kTrap, "run_blocks was called from within a kernel"};
   // One byte at least, so that the address of an empty array is one too.
   if (!reserve_dynamic_shared(dynamic_shared_bytes + 1)) {
     return {RunCode::kOutOfMemory, "no memory for " + std::to_string(dynamic_shared_bytes) +
                                        " bytes of dynamic shared memory"};
   }
+  if (frame_bytes != 0) reserve_stacks(frame_bytes);
   entry_ = &entry;
   launch_ = &launch;
   launch.services = &kServices;
@@ -64,7 +74,8 @@ RunStatus BlockRunner::run(const lockstep_hostjit::KernelEntry& entry, Launch& l
 void BlockRunner::forget_fibers() {
   idle_.clear();
   for (std::size_t i = 0; i < fibers_.size(); ++i) {
-    fibers_[i]->prepare(i, &BlockRunner::fiber_main, this);  // has its stack: cannot fail
+    // Has its stack: cannot fail.
+    fibers_[i]->prepare(stack_bytes_, i, &BlockRunner::fiber_main, this);
     idle_.push_back(fibers_[i].get());
   }
 }
@@ -91,9 +102,11 @@ Fiber& BlockRunner::fiber_for_new_thread() {
     return fiber;
   }
   auto fiber = std::make_unique<Fiber>();
-  if (!fiber->prepare(fibers_.size(), &BlockRunner::fiber_main, this)) {
+  if (!fiber->prepare(stack_bytes_, fibers_.size(), &BlockRunner::fiber_main, this)) {
     stop(RunCode::kOutOfMemory, "no memory for the stacks of " + std::to_string(thread_count_) +
-                                    " threads that wait at a barrier; lower "
+                                    " threads that wait at a barrier, " +
+                                    std::to_string(stack_bytes_ / 1024) +
+                                    " KiB each; lower "
                                     "LOCKSTEP_HOST_STACK_KB or raise vm.max_map_count");
     return thread_fiber_;
   }

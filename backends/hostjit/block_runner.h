@@ -27,7 +27,7 @@ class BlockRunner {
   static BlockRunner& current();
 
   RunStatus run(const lockstep_hostjit::KernelEntry& entry, lockstep_hostjit::Launch& launch,
-                bool small, std::size_t dynamic_shared_bytes);
+                bool small, std::size_t dynamic_shared_bytes, std::size_t frame_bytes);
 
  private:
   using Launch = lockstep_hostjit::Launch;
@@ -48,6 +48,7 @@ class BlockRunner {
   __attribute__((noinline)) void record_failure(const lockstep_hostjit::Failure& failure);
   void stop(RunCode code, std::string message);
   void forget_fibers();
+  void reserve_stacks(std::size_t frame_bytes);
 
   struct FreeDeleter {
     void operator()(void* memory) const;
@@ -59,10 +60,11 @@ class BlockRunner {
   std::size_t dynamic_shared_bytes_ = 0;
 
   Fiber thread_fiber_;                          // the caller's own stack
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // all that were ever made
-  std::vector<Fiber*> idle_;                    // wait for a thread to run
-  std::vector<Fiber*> waiting_;                 // at the barrier that is not open yet
-  std::vector<Fiber*> ready_;                   // past the barrier that opened last
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // all with stacks of this size
+  std::size_t stack_bytes_ = fiber_stack_bytes();
+  std::vector<Fiber*> idle_;     // wait for a thread to run
+  std::vector<Fiber*> waiting_;  // at the barrier that is not open yet
+  std::vector<Fiber*> ready_;    // past the barrier that opened last
   // How many of the two are in use, and how many of the ready ones went on. The vectors have room
   // for every thread of a block.
   std::size_t waiting_count_ = 0;

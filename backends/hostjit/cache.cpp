@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'L', 'S', 'J', 'I', 'T', '\0', '\0', '\1'};
 constexpr std::size_t kTrailer = sizeof(std::uint64_t) * 2 + sizeof kMagic;
+constexpr std::string_view kStack = "stack ";
 
 std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t offset) {
   std::uint64_t value = 0;
@@ -36,13 +37,20 @@ std::string hash_text(std::span<const std::byte> bytes) {
   return text;
 }
 
-bool dependencies_unchanged(std::span<const std::byte> image) {
+// What stands between the shared object and the trailer; nothing when there is no such thing.
+std::optional<std::string> sealed_list(std::span<const std::byte> image) {
   const std::uint64_t length = read_u64(image, image.size() - kTrailer);
-  if (length > image.size() - kTrailer) return false;
+  if (length > image.size() - kTrailer) return std::nullopt;
   const std::size_t begin = image.size() - kTrailer - length;
-  std::istringstream lines(
-      std::string(reinterpret_cast<const char*>(image.data()) + begin, length));
+  return std::string(reinterpret_cast<const char*>(image.data()) + begin, length);
+}
+
+bool dependencies_unchanged(std::span<const std::byte> image) {
+  const auto list = sealed_list(image);
+  if (!list) return false;
+  std::istringstream lines(*list);
   for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kStack)) continue;
     if (line.size() < 18) return false;
     const auto bytes = read_file(line.substr(17));
     if (!bytes || hash_text(*bytes) != line.substr(0, 16)) return false;
@@ -120,10 +128,17 @@ std::optional<std::vector<std::byte>> read_file(const std::string& path) {
   return bytes;
 }
 
-void seal_image(const std::string& path, const std::vector<std::string>& dependencies) {
+std::uint64_t sealed_stack_bytes(std::span<const std::byte> image) {
+  const auto list = sealed_list(image);
+  if (!list || !list->starts_with(kStack)) return 0;
+  return std::strtoull(list->c_str() + kStack.size(), nullptr, 10);
+}
+
+void seal_image(const std::string& path, const std::vector<std::string>& dependencies,
+                std::uint64_t stack_bytes) {
   auto bytes = read_file(path);
   if (!bytes) throw Error(ErrorCode::kNoStorage, path + ": the compiler wrote no image");
-  std::string list;
+  std::string list = std::string(kStack) + std::to_string(stack_bytes) + "\n";
   for (const std::string& dependency : dependencies) {
     if (const auto header = read_file(dependency)) {
       list += hash_text(*header) + " " + dependency + "\n";

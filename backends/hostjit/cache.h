@@ -5,10 +5,11 @@
 // which a torn, damaged or outdated file is known.
 //
 // An image is an ELF shared object followed by: a list of the headers it was compiled from ("hash
-// path" lines), u64 length of that list, u64 XXH3 of all bytes before this field, magic
-// "LSJIT\0\0\1".
+// path" lines) that begins with "stack" and the bytes that its frames need there, u64 length of
+// that list, u64 XXH3 of all bytes before this field, magic "LSJIT\0\0\1".
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -24,8 +25,12 @@ bool has_seal_magic(std::span<const std::byte> image) noexcept;
 // Reads a whole file; nullopt when it cannot be read.
 std::optional<std::vector<std::byte>> read_file(const std::string& path);
 
+// Of an image with a valid seal; 0 when it was made before that was asked for.
+std::uint64_t sealed_stack_bytes(std::span<const std::byte> image);
+
 // Appends the seal. `dependencies` are headers outside our own folders.
-void seal_image(const std::string& path, const std::vector<std::string>& dependencies);
+void seal_image(const std::string& path, const std::vector<std::string>& dependencies,
+                std::uint64_t stack_bytes);
 
 class Cache {
  public:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "hostjit.h"
 #include "options.h"
 #include "source_rewriter.h"
+#include "stack_usage.h"
 #include "tail_generator.h"
 
 namespace lockstep::hostjit {
@@ -62,12 +64,51 @@ void check_header_name(const std::string& name) {
   }
 }
 
+// `ns::scale<float, 3>` → `scale`.
+std::string_view unqualified(std::string_view expression) {
+  std::string_view name = expression.substr(0, expression.find('<'));
+  while (name.ends_with(' ')) name.remove_suffix(1);
+  const std::size_t colon = name.rfind(':');
+  return colon == std::string_view::npos ? name : name.substr(colon + 1);
+}
+
+// What the texts at hand say of functions: C++ itself forgets that one was declared __global__.
+struct Functions {
+  std::set<std::string, std::less<>> global_names, function_names;
+  bool complete = true;  // false when kernels may be declared in ways that cannot be seen here
+
+  void add(const RewrittenSource& source) {
+    global_names.insert(source.global_names.begin(), source.global_names.end());
+    function_names.insert(source.function_names.begin(), source.function_names.end());
+    complete = complete && !source.hides_global;
+  }
+  void check(std::string_view expression) const {
+    const std::string_view name = unqualified(expression);
+    if (!complete || global_names.contains(name) || !function_names.contains(name)) return;
+    throw Error(ErrorCode::kCompileFailed,
+                "'" + std::string(expression) +
+                    "' is no kernel: it is not declared __global__. Declare it so, or name one "
+                    "that is");
+  }
+};
+
+// Headers of the user's own folders and macros of the command line may declare kernels too.
+bool has_unseen_texts(const CompileRequest& request) {
+  return std::any_of(request.options.begin(), request.options.end(), [](const std::string& option) {
+    return option.starts_with("-I") || option.starts_with("--include-path") ||
+           option.find("__global__") != std::string::npos;
+  });
+}
+
 Unit make_unit(const CompileRequest& request) {
   Unit unit;
   std::string errors;
+  Functions functions;
+  functions.complete = !has_unseen_texts(request);
   const auto rewrite = [&](std::string_view text, const std::string& name, std::size_t index) {
     RewrittenSource rewritten = rewrite_source(text, name, index);
     for (const std::string& error : rewritten.errors) errors += error + "\n";
+    functions.add(rewritten);
     return rewritten;
   };
   const RewrittenSource main = rewrite(request.source, request.source_name, 0);
@@ -85,6 +126,7 @@ Unit make_unit(const CompileRequest& request) {
   std::set<std::string> seen;
   for (const std::string& expression : request.name_expressions) {
     std::string checked = checked_expression(expression);
+    functions.check(checked);
     if (seen.insert(normalized_expression(checked)).second)
       unit.expressions.push_back(std::move(checked));
   }
@@ -101,6 +143,7 @@ Unit make_unit(const CompileRequest& request) {
 std::string make_key(const CompileRequest& request, const Unit& unit,
                      const std::vector<std::string>& options, const CompilerInfo& compiler) {
   KeyBuilder key;
+  key.add("sealed with stack");  // images of other kinds are not found
   key.add(unit.text);
   key.add(request.source_name);
   for (const Header& header : unit.headers) {
@@ -194,7 +237,8 @@ CompiledImage compile(const CompileRequest& request) {
   write_unit(work.path(), request, unit);
   image.log = run_compiler(compiler, options, work.path(), request.timeout);
   const std::string file = work.path() + "/image.so";
-  seal_image(file, read_dependencies(work.path() + "/dependencies"));
+  seal_image(file, read_dependencies(work.path() + "/dependencies"),
+             stack_bytes_of_unit(work.path()));
   image.path = cache.publish(file, key);
   return image;
 }

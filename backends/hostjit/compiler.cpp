@@ -122,13 +122,13 @@ const std::string& cpu_identity() {
 
 std::string run_compiler(const CompilerInfo& compiler, const std::vector<std::string>& options,
                          const std::string& folder, std::chrono::milliseconds timeout) {
-  std::vector<std::string> arguments = {compiler.path, "-x", "c++", "-fPIC", "-shared",
-                                        "-fvisibility=hidden", "-fno-exceptions", "-fno-math-errno",
-                                        "-fno-trapping-math",
-                                        // A frame larger than the guard page may not step over it.
-                                        "-fstack-clash-protection", "-fdiagnostics-color=never",
-                                        "-ffile-prefix-map=" + folder + "/=", "-I.", "-MMD", "-MF",
-                                        "dependencies", "-Wl,--as-needed", "-Wl,-z,defs"};
+  std::vector<std::string> arguments = {
+      compiler.path, "-x", "c++", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions",
+      "-fno-math-errno", "-fno-trapping-math",
+      // A frame larger than the guard page may not step over it.
+      "-fstack-clash-protection", "-fdiagnostics-color=never", "-fstack-usage",
+      "-ffile-prefix-map=" + folder + "/=", "-I.", "-MMD", "-MF", "dependencies", "-Wl,--as-needed",
+      "-Wl,-z,defs"};
   if (!compiler.is_clang) {
     // Two kernels with equal bodies need two addresses, which name them.
     arguments.emplace_back("-fno-ipa-icf");

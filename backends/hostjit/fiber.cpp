@@ -34,10 +34,14 @@ std::size_t fiber_stack_bytes() {
         kibibytes = kDefault;
       }
     }
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return (static_cast<std::size_t>(kibibytes) * 1024 + page - 1) / page * page;
+    return whole_pages(static_cast<std::size_t>(kibibytes) * 1024);
   }();
   return bytes;
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  static const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
 }
 
 FiberStack::~FiberStack() {
@@ -49,9 +53,9 @@ FiberStack::~FiberStack() {
   if (guarded_) guarded_stacks.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool FiberStack::allocate(std::size_t index) {
+bool FiberStack::allocate(std::size_t bytes, std::size_t index) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t bytes = fiber_stack_bytes() + page;
+  bytes += page;
   void* memory = mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -82,7 +86,7 @@ void FiberStack::check_pattern() const {
     std::fprintf(stderr,
                  "lockstep: a kernel thread overflowed its stack of %zu KiB; raise "
                  "LOCKSTEP_HOST_STACK_KB\n",
-                 fiber_stack_bytes() / 1024);
+                 static_cast<std::size_t>(top_ - bottom_) / 1024);
     std::abort();
   }
 }
@@ -107,9 +111,9 @@ Fiber::~Fiber() {
 #endif
 }
 
-bool Fiber::prepare(std::size_t index, Entry entry, void* argument) {
+bool Fiber::prepare(std::size_t stack_bytes, std::size_t index, Entry entry, void* argument) {
   if (stack_.bottom() == nullptr) {
-    if (!stack_.allocate(index)) return false;
+    if (!stack_.allocate(stack_bytes, index)) return false;
     sanitizer_bottom_ = stack_.bottom();
     sanitizer_size_ = static_cast<std::size_t>(stack_.top() - stack_.bottom());
   }

@@ -30,8 +30,10 @@
 
 namespace lockstep::hostjit {
 
-// Bytes of a fiber's stack: LOCKSTEP_HOST_STACK_KB, else 64 KiB; read once a process.
+// Bytes of a fiber's stack without large frames: LOCKSTEP_HOST_STACK_KB, else 64 KiB; read once a
+// process.
 std::size_t fiber_stack_bytes();
+std::size_t whole_pages(std::size_t bytes);  // rounded up
 
 // Memory for one fiber with a guard page below, so that an overflow faults. When the process has
 // very many (a limit of the kernel on mappings), stacks come without guard pages and a pattern at
@@ -43,7 +45,7 @@ class FiberStack {
   FiberStack(const FiberStack&) = delete;
   FiberStack& operator=(const FiberStack&) = delete;
 
-  bool allocate(std::size_t index);  // false: out of memory
+  bool allocate(std::size_t bytes, std::size_t index);  // false: out of memory
   // Ends the process when the pattern is damaged.
   void check() const {
     if (checked_) check_pattern();
@@ -73,7 +75,7 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
 
   // Gives it a stack on first use and makes it start at `entry`. False: out of memory.
-  bool prepare(std::size_t index, Entry entry, void* argument);
+  bool prepare(std::size_t stack_bytes, std::size_t index, Entry entry, void* argument);
   // Makes this the context of the calling thread's own stack.
   void adopt_thread();
 

@@ -16,8 +16,9 @@
 //   LOCKSTEP_HOST_COMPILER   the compiler to use (name on PATH or absolute path); else g++,
 //   clang++, c++ LOCKSTEP_CACHE_DIR       where images are kept; else $XDG_CACHE_HOME/lockstep,
 //   else ~/.cache/lockstep LOCKSTEP_HOST_STACK_KB   stack of one CUDA thread that waits at a
-//   barrier, in KiB; default 64,
-//                            between 16 and 65536. One guard page lies below each stack.
+//   barrier, in KiB, besides what the compiler says that large frames of its module need; default
+//                            64, between 16 and 65536: recursion may need more. One guard page
+//                            lies below each stack.
 
 #include <chrono>
 #include <cstddef>
@@ -137,6 +138,10 @@ class Kernel {
   std::uint32_t parameter_bytes() const noexcept { return parameter_bytes_; }
   // Bytes of __shared__ variables: the kernel's own plus those of the module's device functions.
   std::uint32_t static_shared_bytes() const noexcept { return static_shared_bytes_; }
+  // The same without what may belong to other kernels of the module only.
+  std::uint32_t own_shared_bytes() const noexcept { return own_shared_bytes_; }
+  // Bytes that large frames take on the stack of a thread, unless the kernel recurses.
+  std::uint64_t stack_bytes() const noexcept { return stack_bytes_; }
   // False: certainly not. True: something in this module uses a barrier.
   bool can_reach_barrier() const noexcept { return can_reach_barrier_; }
   // First argument of __launch_bounds__, else 1024.
@@ -157,6 +162,8 @@ class Kernel {
   std::vector<Parameter> parameters_;
   std::uint32_t parameter_bytes_ = 0;
   std::uint32_t static_shared_bytes_ = 0;
+  std::uint32_t own_shared_bytes_ = 0;
+  std::uint64_t stack_bytes_ = 0;
   std::uint32_t max_threads_per_block_ = 1024;
   bool can_reach_barrier_ = false;
   const lockstep_hostjit::KernelEntry* entry_ = nullptr;

@@ -166,8 +166,10 @@ std::shared_ptr<Module> Module::load(std::span<const std::byte> image) {
       end = offset + parameters[p].size;
     }
     kernel.parameter_bytes_ = static_cast<std::uint32_t>(end);
-    kernel.static_shared_bytes_ =
-        shared_bytes_of(*state.symbols, kernel_symbols[i], kernel_symbols);
+    const SharedBytes shared = shared_bytes_of(*state.symbols, kernel_symbols[i], kernel_symbols);
+    kernel.static_shared_bytes_ = shared.most;
+    kernel.own_shared_bytes_ = shared.own;
+    kernel.stack_bytes_ = sealed_stack_bytes(image);
     if (const ElfSymbol* bound = state.symbols->find(launch_bounds_symbol(kernel_symbols[i]))) {
       std::uint32_t value = 0;
       std::memcpy(&value, reinterpret_cast<const void*>(state.base + bound->value), sizeof value);
@@ -218,7 +220,8 @@ RunStatus Kernel::run_blocks(std::uint64_t first, std::uint64_t count, Dim3 grid
   launch.grid = {grid.x, grid.y, grid.z};
   launch.block = {block.x, block.y, block.z};
   const bool small = block.x <= kSmallBlock && grid.x <= kSmallGrid;
-  return BlockRunner::current().run(*entry_, launch, small, dynamic_shared_bytes);
+  return BlockRunner::current().run(*entry_, launch, small, dynamic_shared_bytes,
+                                    can_reach_barrier_ ? stack_bytes_ : 0);
 }
 
 }  // namespace lockstep::hostjit

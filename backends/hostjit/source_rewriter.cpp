@@ -37,6 +37,9 @@ class Rewriter {
     for (const auto& [kernel, count] : kernel_counts_) {
       if (count == 1) result.kernels.push_back(kernel);
     }
+    result.global_names = std::move(global_names_);
+    result.function_names = std::move(function_names_);
+    result.hides_global = hides_global_;
     result.errors = std::move(errors_);
     return result;
   }
@@ -81,7 +84,21 @@ class Rewriter {
     } else if (here.is("__launch_bounds__")) {
       visit_launch_bounds();
     } else if (here.is("__global__")) {
+      name_global();
       visit_global();
+    } else if (here.kind == TokenKind::kIdentifier && is(at_ + 1, "(") && at_namespace_scope()) {
+      function_names_.emplace(here.text);
+    }
+  }
+
+  // Every name up to the body that may be the declared one: the return type may have arguments.
+  void name_global() {
+    for (std::size_t i = at_ + 1; i < tokens_.size(); ++i) {
+      if (tokens_[i].is("{") || tokens_[i].is(";")) return;
+      const bool may_name = is(i + 1, "(") || is(i + 1, "<");
+      if (may_name && tokens_[i].kind == TokenKind::kIdentifier) {
+        global_names_.emplace(tokens_[i].text);
+      }
     }
   }
 
@@ -90,6 +107,7 @@ class Rewriter {
     for (const char c : directive.text) {
       if (c != ' ' && c != '\t') compact += c;
     }
+    if (compact.find("__global__") != std::string::npos) hides_global_ = true;
     const auto includes = [&](std::string_view header) {
       return compact.starts_with("#include<" + std::string(header)) ||
              compact.starts_with("#include\"" + std::string(header));
@@ -357,6 +375,8 @@ class Rewriter {
   std::vector<Edit> edits_;
   std::vector<std::string> errors_;
   std::map<std::string, int> kernel_counts_;
+  std::set<std::string, std::less<>> global_names_, function_names_;
+  bool hides_global_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 // `extern __shared__`, `static __shared__`, launch bounds and device variables. Refuses what the
 // host cannot do, and lists the kernels it sees.
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,10 @@ struct RewrittenSource {
   std::string text;  // has the same lines as the source
   // Kernels defined outside templates, qualified by their namespaces; overloaded ones left out.
   std::vector<std::string> kernels;
+  // Names, without namespaces, of what is declared with __global__, and of all functions.
+  std::set<std::string, std::less<>> global_names, function_names;
+  // A macro stands for __global__, so that global_names may lack some.
+  bool hides_global = false;
   // `name:line:column: error: …`, one line each; not empty means refused.
   std::vector<std::string> errors;
 };

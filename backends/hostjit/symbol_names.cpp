@@ -55,11 +55,11 @@ std::string launch_bounds_symbol(std::string_view kernel) {
   return local_prefix(kernel) + "22lockstep_launch_bounds";
 }
 
-std::uint32_t shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
-                              const std::vector<std::string_view>& kernels) {
+SharedBytes shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
+                            const std::vector<std::string_view>& kernels) {
   static constexpr std::string_view kOwn[] = {"_ZL9threadIdx", "_ZL8blockIdx", "_ZL8blockDim",
                                               "_ZL7gridDim"};
-  std::uint64_t bytes = 0;
+  SharedBytes bytes;
   for (const ElfSymbol& symbol : symbols.symbols()) {
     if (symbol.kind != ElfSymbol::Kind::kThreadLocal) continue;
     // A compiler may have split them: `_ZL9threadIdx.0`.
@@ -70,9 +70,13 @@ std::uint32_t shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel
     const bool others = std::any_of(kernels.begin(), kernels.end(), [&](std::string_view other) {
       return other != kernel && symbol.name.starts_with(local_prefix(other));
     });
-    if (!others) bytes += symbol.size;
+    if (others) continue;
+    const auto size = static_cast<std::uint32_t>(symbol.size);
+    bytes.most += size;
+    const bool declares = symbol.name.starts_with(local_prefix(kernel));
+    if (declares || kernels.size() == 1) bytes.own += size;
   }
-  return static_cast<std::uint32_t>(bytes);
+  return bytes;
 }
 
 }  // namespace lockstep::hostjit

@@ -21,9 +21,13 @@ std::string local_prefix(std::string_view function);
 
 std::string launch_bounds_symbol(std::string_view kernel);
 
-// Bytes of thread-local variables that the kernel declares, plus those that are declared outside
-// of all kernels. The prelude's own do not count.
-std::uint32_t shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
-                              const std::vector<std::string_view>& kernels);
+struct SharedBytes {
+  std::uint32_t own = 0;   // of variables that the kernel declares; all when it is the only kernel
+  std::uint32_t most = 0;  // and of those that are declared outside of all kernels
+};
+
+// Bytes of thread-local variables. The prelude's own do not count.
+SharedBytes shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
+                            const std::vector<std::string_view>& kernels);
 
 }  // namespace lockstep::hostjit

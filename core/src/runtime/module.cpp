@@ -58,6 +58,10 @@ Module make_module(const Device& device, const lockstep_module_desc& desc,
 }  // namespace
 
 Module Device::compile(std::string_view source, const CompileOptions& options) const {
+  if (source.empty()) {
+    runtime::throw_invalid(
+        "Device::compile of an empty source: give it the text of a file with kernels", id());
+  }
   const std::string text(source);
   const std::vector<const char*> kernels = pointers_to(options.kernels);
   const std::vector<const char*> flags = pointers_to(options.options);

@@ -203,6 +203,34 @@ __global__ void whole(double* out) {
   EXPECT_THAT(doubles, ElementsAre(2.5, 2.5, 2.5, 2.5));
 }
 
+TEST(HostjitBarriers, LargeLocalArraysHaveRoom) {
+  // More than the stack that every waiting thread has, in the kernel and in what it calls.
+  const auto module = build(R"(
+__device__ __noinline__ int inner(int seed) {
+  volatile int local[25000];
+  for (int i = 0; i < 25000; ++i) local[i] = i + seed;
+  __syncthreads();
+  return local[24999];
+}
+__global__ void large(int* out) {
+  volatile int local[50000];
+  for (int i = 0; i < 50000; ++i) local[i] = i;
+  __syncthreads();
+  out[threadIdx.x] = inner(threadIdx.x) + local[49999];
+}
+__global__ void small(int* out) { __syncthreads(); out[threadIdx.x] = 1; }
+)",
+                            {"small", "large"});
+  EXPECT_GE(module->kernels()[1].stack_bytes(), 300000u);
+  EXPECT_LT(module->kernels()[1].stack_bytes(), 1500000u);
+  std::vector<int> out(70);
+  for (const unsigned threads : {3u, 70u}) {
+    ASSERT_TRUE(run(&module->kernels()[0], {}, {threads, 1, 1}, 0, out.data()).ok());
+    ASSERT_TRUE(run(&module->kernels()[1], {}, {threads, 1, 1}, 0, out.data()).ok());
+    for (int i = 0; i < static_cast<int>(threads); ++i) EXPECT_EQ(out[i], 49999 + 24999 + i);
+  }
+}
+
 TEST(HostjitBarriersDeathTest, AnOverflowOfAFiberEndsTheProcess) {
   const auto module = build(R"(
 __device__ __noinline__ int deep(volatile int* p, int n) {

@@ -90,8 +90,46 @@ TEST(HostjitRefusals, NamesThatDoNotExist) {
   request.name_expressions = {""};
   EXPECT_EQ(compile_error(request).code(), ErrorCode::kInvalidOption);
   request.source = "__device__ int f() { return 1; }";
+  request.options = {"-I/usr/include"};  // which might declare f: left to the compiler
   request.name_expressions = {"f"};
   EXPECT_THAT(compile_error(request).log(), HasSubstr("has to name a __global__ function"));
+}
+
+TEST(HostjitRefusals, FunctionsThatAreNoKernels) {
+  CompileRequest request;
+  request.source =
+      "void plain(int*) {}\n"
+      "namespace ns { __device__ void helper(int*) {} }\n"
+      "template <class T> __device__ void generic(T*) {}\n"
+      "template <class T> using Void = void;\n"
+      "__global__ Void<int> typed(int*) {}\n"
+      "namespace ns { template <class T> __global__ void scale(T*) {} }\n"
+      "template <> __global__ void ns::scale<char>(char*) {}\n";
+  for (const char* name : {"plain", "ns::helper", "&ns::helper", "generic<int>"}) {
+    request.name_expressions = {name};
+    const Error error = compile_error(request);
+    EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+    EXPECT_THAT(error.what(), HasSubstr("is no kernel: it is not declared __global__")) << name;
+  }
+  request.name_expressions = {"typed", "ns::scale<float>", "ns::scale<char>"};
+  EXPECT_EQ(Module::load_file(compile(request).path)->kernels().size(), 3u);
+  request.source = "#define KERNEL __global__ void\nKERNEL by_macro(int*) {}\n";
+  request.name_expressions = {"by_macro"};
+  EXPECT_EQ(Module::load_file(compile(request).path)->kernels().size(), 1u);
+}
+
+TEST(HostjitRefusals, LocalMemoryBeyondThatOfAGpu) {
+  CompileRequest request;
+  request.source =
+      "__global__ void greedy(int* p, int n) {\n"
+      "  volatile int local[150000];\n"
+      "  for (int i = 0; i < n; ++i) local[i] = i;\n"
+      "  p[0] = local[n / 2];\n}\n";
+  request.name_expressions = {"greedy"};
+  const Error error = compile_error(request);
+  EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+  EXPECT_THAT(error.what(), HasSubstr("greedy"));
+  EXPECT_THAT(error.what(), HasSubstr("the limit is 524288"));
 }
 
 TEST(HostjitOptions, AreTranslatedOrRefused) {

@@ -19,7 +19,7 @@ class Arguments : public ::testing::Test {
  protected:
   Arguments()
       : stream(fake.device.create_stream()),
-        module(fake.device.compile("", {.kernels = {"add_one", "mixed"}})),
+        module(fake.device.compile("fake", {.kernels = {"add_one", "mixed"}})),
         add_one(module.kernel("add_one")),
         buffer(fake.device.allocate<int>(8)) {}
 

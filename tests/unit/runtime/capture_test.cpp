@@ -19,7 +19,7 @@ class CaptureRules : public ::testing::Test {
  protected:
   CaptureRules()
       : stream(fake.device.create_stream()),
-        module(fake.device.compile("", {.kernels = {"add_one"}})),
+        module(fake.device.compile("fake", {.kernels = {"add_one"}})),
         add_one(module.kernel("add_one")),
         buffer(fake.device.allocate<int>(4)) {}
 

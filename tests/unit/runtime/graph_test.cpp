@@ -18,7 +18,7 @@ class Graphs : public ::testing::Test {
  protected:
   Graphs()
       : stream(fake.device.create_stream()),
-        module(fake.device.compile("", {.kernels = {"add_one"}})),
+        module(fake.device.compile("fake", {.kernels = {"add_one"}})),
         add_one(module.kernel("add_one")),
         buffer(fake.device.allocate<int>(4)) {}
 

@@ -255,6 +255,50 @@ TEST_F(Host, SixtyFourStreamsKeepTheirOrder) {
   }
 }
 
+std::string compile_error(const ls::Device& device, const std::string& source,
+                          ls::ErrorCode code = ls::ErrorCode::kCompilationFailed) {
+  try {
+    (void)device.compile(source, {.kernels = {"k"}});
+  } catch (const ls::Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "compiled: " << source;
+  return {};
+}
+
+TEST_F(Host, CompilersLogIsSaidOnce) {
+  for (const std::string source :
+       {"__global__ void k() { undeclared_thing(); }", "__global__ void k() { k<<<1, 1>>>(); }"}) {
+    const std::string text = compile_error(device(), source);
+    const std::size_t first = text.find("kernel.cu:1:");
+    ASSERT_NE(first, std::string::npos) << text;
+    EXPECT_EQ(text.find(text.substr(first), first + 1), std::string::npos) << text;
+    const std::size_t error = text.find("error: ", first);
+    ASSERT_NE(error, std::string::npos) << text;
+    EXPECT_EQ(text.find("error: ", error + 1), std::string::npos) << text;
+  }
+}
+
+TEST_F(Host, SourcesThatHoldNoKernelAreRefused) {
+  EXPECT_THAT(compile_error(device(), "", ls::ErrorCode::kInvalidArgument),
+              HasSubstr("Device::compile of an empty source"));
+  EXPECT_THAT(compile_error(device(), "__device__ void k() {}"),
+              HasSubstr("'k' is no kernel: it is not declared __global__"));
+}
+
+TEST_F(Host, StaticSharedMemoryEndsWhereItDoesOnAGpu) {
+  const auto source = [](const char* count) {
+    return std::string("__global__ void k(int* p) { __shared__ int s[") + count +
+           "]; s[threadIdx.x] = 1; __syncthreads(); *p = s[0]; }";
+  };
+  EXPECT_THAT(compile_error(device(), source("12289")),
+              HasSubstr("_Z1kPi uses 49156 bytes of static shared memory, the limit is 49152"));
+  const ls::Module module = device().compile(source("12288"), {.kernels = {"k"}});
+  EXPECT_EQ(module.kernel("k").static_shared_bytes(), 49152u);
+  EXPECT_EQ(module.kernel("k").max_dynamic_shared(), 0u);
+}
+
 // PLUG-05: whatever is alive when a process ends does no harm.
 TEST(HostExit, PLUG_05_LiveObjectsAtExit) {
   for (const char* how : {"return", "exit-in-thread"}) {

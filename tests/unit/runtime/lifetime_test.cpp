@@ -23,7 +23,7 @@ TEST(Lifetime, EveryObjectKeepsItsDeviceOpen) {
   Stream stream = device.create_stream();
   Event event = device.create_event();
   Buffer<int> buffer = device.allocate<int>(1);
-  Kernel kernel = device.compile("", {.kernels = {"nothing"}}).kernel("nothing");
+  Kernel kernel = device.compile("fake", {.kernels = {"nothing"}}).kernel("nothing");
   Graph graph = device.create_graph();
   device = Device();
   EXPECT_EQ(control.devices, 1);
@@ -102,7 +102,7 @@ TEST(Lifetime, ManyThreadsShareOneDevice) {
     threads.emplace_back([&] {
       const Device device = Device::open("fake");
       const Stream stream = device.create_stream();
-      const Kernel kernel = device.compile("", {.kernels = {"nothing"}}).kernel("nothing");
+      const Kernel kernel = device.compile("fake", {.kernels = {"nothing"}}).kernel("nothing");
       for (int round = 0; round < 50; ++round) {
         const Buffer<int> buffer = device.allocate<int>(2);
         stream.fill(buffer, round);

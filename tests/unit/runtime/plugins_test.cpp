@@ -291,7 +291,7 @@ TEST(Plugins, NullSlotsHaveTheirPolicies) {
   EXPECT_EQ(report_of(list_backends(), "sparse").devices.at(0).capabilities, "");
   const Device device = Device::open("sparse");
   EXPECT_EQ(device.native_handle(), nullptr);
-  const Module module = device.compile("", {.kernels = {"nothing"}});
+  const Module module = device.compile("fake", {.kernels = {"nothing"}});
   Stream stream = device.create_stream();
   // module_load_all: nothing to load; graph_exec_update: instantiated anew.
   const auto step = [&](StreamRef& s) { s.launch(module.kernel("nothing"), {}); };
