@@ -69,5 +69,22 @@ TEST(CliDevices, BrokenPluginIsARowNotAnEnd) {
   EXPECT_EQ(lockstep_cli({"devices", "broken"}, options).exit_code, 4);
 }
 
+TEST(CliDevices, PathThatDoesNotExistIsARow) {
+  ProcessOptions options;
+  options.environment["LOCKSTEP_BACKEND_PATH"] = "/nowhere/liblockstep_backend_mine.so:/nor/here";
+  const ProcessResult result = lockstep_cli({"devices"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const std::string row :
+       {"\nmine      broken       LOCKSTEP_BACKEND_PATH names "
+        "/nowhere/liblockstep_backend_mine.so, "
+        "which does not exist",
+        "\nhere      broken       LOCKSTEP_BACKEND_PATH names /nor/here, which does not exist"}) {
+    EXPECT_NE(result.out.find(row), std::string::npos) << result.out;
+  }
+  const auto json = checked_json(lockstep_cli({"devices", "--json"}, options).out, "devices");
+  EXPECT_EQ(find_backend(json, "mine")->at("path"), "/nowhere/liblockstep_backend_mine.so");
+  EXPECT_EQ(lockstep_cli({"devices", "mine"}, options).exit_code, 4);
+}
+
 }  // namespace
 }  // namespace lockstep::testing

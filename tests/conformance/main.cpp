@@ -39,7 +39,14 @@ struct Options {
 /// Every device of the backend, or the one device that was asked for and those after it.
 std::vector<ls::Device> open_devices(const std::string& backend) {
   std::string which = backend;
-  if (backend.find('/') != std::string::npos) {
+  if (backend.find('/') != std::string::npos ||
+      std::filesystem::path(backend).extension() == ".so") {
+    if (!std::filesystem::is_regular_file(backend)) {
+      throw ls::Error(ls::ErrorCode::kUnavailable,
+                      backend +
+                          ": there is no such plugin file; name one, or a backend that "
+                          "`lockstep devices` lists");
+    }
     // A plugin file: it is searched first, and its name is what it says of itself.
     setenv("LOCKSTEP_BACKEND_PATH", backend.c_str(), 1);
     const auto file = std::filesystem::weakly_canonical(backend);
@@ -54,7 +61,7 @@ std::vector<ls::Device> open_devices(const std::string& backend) {
       which = report.name;
     }
     if (which.empty())
-      throw ls::Error(ls::ErrorCode::kUnavailable, backend + ": no such plugin file");
+      throw ls::Error(ls::ErrorCode::kUnavailable, backend + ": was not found by the search");
   }
   std::vector<ls::Device> devices = {ls::Device::open(which)};
   const std::string name = devices[0].backend();

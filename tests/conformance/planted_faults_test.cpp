@@ -84,4 +84,15 @@ TEST(PlantedFaultControl, NoFaultPasses) {
   EXPECT_EQ(exit_code, 0);
 }
 
+TEST(ConformanceProgram, PluginFileThatDoesNotExist) {
+  for (const std::string plugin : {"/nowhere/liblockstep_backend_mine.so", "mine.so"}) {
+    const auto result = lockstep::testing::run(
+        {std::string(LOCKSTEP_TEST_BIN_DIR) + "/lockstep-conformance", "--backend", plugin});
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err,
+                ::testing::HasSubstr(plugin + ": there is no such plugin file; name one, or"));
+  }
+}
+
 }  // namespace

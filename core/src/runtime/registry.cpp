@@ -65,6 +65,19 @@ LoadAttempt load_candidate(const Candidate& candidate) {
 
 namespace {
 
+std::string missing_reason(const std::filesystem::path& missing) {
+  return fmt::format("LOCKSTEP_BACKEND_PATH names {}, which does not exist", missing.string());
+}
+
+/// What the environment asks for must not be passed over in silence.
+std::vector<Candidate> candidates() {
+  PluginSearch search = search_plugins();
+  for (const auto& missing : search.missing) {
+    log_once(LogLevel::kWarning, missing_reason(missing));
+  }
+  return std::move(search.candidates);
+}
+
 void warn_of(const BackendReport& report) {
   log_once(LogLevel::kWarning,
            fmt::format("backend {} is {}: {} ({})", report.name, to_string(report.status),
@@ -75,7 +88,7 @@ void warn_of(const BackendReport& report) {
 
 std::vector<LoadedBackend*> load_backends() {
   std::vector<LoadedBackend*> backends;
-  for (const Candidate& candidate : search_plugins().candidates) {
+  for (const Candidate& candidate : candidates()) {
     const LoadAttempt attempt = load_candidate(candidate);
     if (attempt.backend == nullptr) {
       warn_of(attempt.report);
@@ -90,7 +103,7 @@ std::vector<LoadedBackend*> load_backends() {
 }
 
 LoadedBackend* find_backend(std::string_view name, std::vector<BackendReport>& attempts) {
-  for (const Candidate& candidate : search_plugins().candidates) {
+  for (const Candidate& candidate : candidates()) {
     if (!candidate.name.empty() && candidate.name != name) continue;
     const LoadAttempt attempt = load_candidate(candidate);
     if (attempt.backend != nullptr && attempt.backend->name() == name) {
@@ -111,10 +124,7 @@ BackendReport not_built_report(const PluginSearch& search, const std::string& na
   }
   report.reason =
       "no plugin file: " + fmt::format("{}", fmt::join(report.tried, ", ")) + " not found";
-  for (const auto& missing : search.missing) {
-    report.reason +=
-        fmt::format("; LOCKSTEP_BACKEND_PATH names {}, which does not exist", missing.string());
-  }
+  for (const auto& missing : search.missing) report.reason += "; " + missing_reason(missing);
   return report;
 }
 
@@ -168,6 +178,15 @@ namespace {
 std::vector<BackendReport> all_reports() {
   const PluginSearch search = search_plugins();
   std::vector<BackendReport> reports = probe_plugins(search.candidates);
+  for (const auto& missing : search.missing) {
+    BackendReport& report = reports.emplace_back();
+    const std::string name = backend_name_of_file(missing);
+    report.name = name.empty() ? missing.filename().string() : name;
+    report.path = missing;
+    report.status = BackendStatus::kBroken;
+    report.reason = missing_reason(missing);
+    report.tried = {missing.string()};
+  }
   std::map<std::string, std::filesystem::path> taken;
   for (BackendReport& report : reports) {
     if (!occupies_name(report.status)) continue;
