@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <lockstep/error.h>
 #include <lockstep/trace_file.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <variant>
 
 #include "cli/cli_test.h"
 
@@ -137,6 +141,61 @@ TEST(CliRecord, ExistingOutputIsKeptUnlessForced) {
   EXPECT_EQ(record(folder / "no/such/out.jsonl", {"touch", witness}).exit_code, 2);
   EXPECT_EQ(record(folder.path().string(), {"touch", witness}).exit_code, 2);
   EXPECT_FALSE(std::filesystem::exists(witness));
+}
+
+/// Entries of a trace that is being written; -1 while it has no header.
+int entries_so_far(const std::string& path, std::int64_t* program) {
+  int count = 0;
+  try {
+    TraceReader reader(path);
+    while (const auto item = reader.next())
+      count += std::holds_alternative<LaunchTraceEntry>(*item);
+    *program = reader.info().pid;
+  } catch (const Error&) {
+    return -1;
+  }
+  return count;
+}
+
+/// Whether some recording's folder has files of that process.
+bool is_left_behind(std::int64_t program) {
+  std::error_code ignored;  // folders of other tests come and go
+  for (const std::filesystem::path& parent :
+       {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()}) {
+    for (std::filesystem::directory_iterator folder(parent, ignored), end;
+         !ignored && folder != end; folder.increment(ignored)) {
+      const std::string name = folder->path().filename().string();
+      if (name.rfind("lockstep-record-", 0) == 0 &&
+          std::filesystem::exists(folder->path() / (std::to_string(program) + ".0.image"),
+                                  ignored)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+TEST(CliRecord, KilledRecorderLeavesATruncatedTraceAndNothingElse) {
+  const TempFolder folder;
+  const std::string output = folder / "out.jsonl";
+  std::int64_t program = 0;
+  ProcessOptions options;
+  options.wait_for = "made 5 marks";
+  options.when_ready = [&](pid_t recorder) {
+    for (int round = 0; round < 6000 && entries_so_far(output, &program) < 5; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(recorder, SIGKILL);
+    if (program > 1) kill(static_cast<pid_t>(program), SIGKILL);
+  };
+  const ProcessResult result = record(output, {LOCKSTEP_MARKS_PROGRAM, "5", "wait"}, {}, options);
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  const Trace trace = read_trace(output);
+  EXPECT_EQ(trace.entries.size(), 5u);
+  EXPECT_FALSE(trace.footer.present);
+  ASSERT_GT(program, 1);
+  EXPECT_EQ(record(folder / "next.jsonl", {LOCKSTEP_MARKS_PROGRAM, "1"}).exit_code, 0);
+  EXPECT_FALSE(is_left_behind(program));
 }
 
 TEST(CliRecord, CompressAddsTheSuffix) {

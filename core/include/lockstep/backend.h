@@ -256,8 +256,10 @@ typedef struct lockstep_recorder {
    * blocking: 0 does not synchronise with the legacy stream, 1 does, 2 is the legacy stream. */
   void (*define_stream)(uint64_t stream, int32_t device, uint64_t context, int blocking);
   /* An executable graph was made or changed: version counts from 1 and is defined before its first
-   * launch. Nodes in creation order (kernel, memcpy, memset, host_func, event and memory records);
-   * empty nodes are kept as LOCKSTEP_RECORD_MARK named "empty"; child graphs are inlined. */
+   * launch. The two newest are kept, so that a launch must name one of these: that of an older one
+   * is recorded as of an undefined graph. Nodes in creation order (kernel, memcpy, memset,
+   * host_func, event and memory records); empty nodes are kept as LOCKSTEP_RECORD_MARK named
+   * "empty"; child graphs are inlined. */
   void (*define_graph)(uint64_t graph, uint32_t version, const lockstep_record* nodes,
                        uint32_t node_count, const lockstep_graph_edge* edges, uint32_t edge_count);
   /* Allocations and frees are always reported, whether active or not, so that pointers can be

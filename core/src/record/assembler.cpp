@@ -292,7 +292,7 @@ void Assembler::define_graph(const unsigned char* bytes, std::size_t size) {
   }
   auto& versions = graphs_[header.graph];
   versions[header.version] = std::move(graph);
-  while (versions.size() > 2) versions.erase(versions.begin());
+  while (versions.size() > kKeptVersions) versions.erase(versions.begin());
 }
 
 void Assembler::take_device(const unsigned char* bytes, std::size_t size) {

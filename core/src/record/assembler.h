@@ -90,7 +90,10 @@ class Assembler final : public RecordVisitor, public Definitions {
   LiveAllocations allocations_;
   Decoder decoder_;
   std::unordered_map<std::uint64_t, StreamInfo> streams_;
-  /// The two newest versions: older ones can no longer be launched.
+  /// The newest versions. A launch is recorded with the version it ran, under the lock that a
+  /// change takes, so that older ones are not launched any more; a plugin that does so all the same
+  /// has a launch of an undefined graph, which is equal to nothing.
+  static constexpr std::size_t kKeptVersions = 2;
   std::unordered_map<std::uint64_t, std::map<std::uint32_t, RecordedGraph>> graphs_;
   std::unordered_map<std::uint64_t, std::vector<Call>> calls_;
   std::vector<RingState> rings_;

@@ -96,7 +96,17 @@ std::uint64_t RecordedImage::drain(const NameFile& name_file, bool force) {
   const std::uint64_t visited = reader_.drain(until, alive(), assembler_);
   // The callback refers to this call's parameters.
   assembler_.on_first_entry(nullptr);
+  flush_now_and_then();
   return visited;
+}
+
+/// Whoever records may be killed too: its file then is truncated, but holds nearly everything.
+void RecordedImage::flush_now_and_then() {
+  constexpr std::chrono::milliseconds kInterval{50};
+  const auto now = std::chrono::steady_clock::now();
+  if (!sink_ || now - flushed_ < kInterval) return;
+  flushed_ = now;
+  sink_->flush_old();
 }
 
 std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, bool force) {

@@ -3,6 +3,7 @@
 
 #include <lockstep/recording.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -39,6 +40,7 @@ class RecordedImage {
 
  private:
   RecordedImage(std::filesystem::path folder, recorder::Control* control);
+  void flush_now_and_then();
 
   std::filesystem::path folder_;
   recorder::Control* control_;
@@ -47,6 +49,7 @@ class RecordedImage {
   Assembler assembler_;
   std::optional<TraceFileSink> sink_;
   std::optional<Error> failure_;
+  std::chrono::steady_clock::time_point flushed_{};
 };
 
 }  // namespace lockstep::record

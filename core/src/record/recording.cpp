@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <map>
 #include <set>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "recorder/memory.h"
+#include "src/record/record_folder.h"
 #include "src/record/recorded_image.h"
 #include "src/record/trace_name.h"
 
@@ -31,21 +29,12 @@ namespace {
   throw Error(ErrorCode::kInputOutput, what + ": " + std::strerror(error), context);
 }
 
-fs::path make_folder() {
-  // Memory, where the system has it: the rings are written at every launch.
-  const fs::path parent =
-      access("/dev/shm", W_OK | X_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
-  std::string name = (parent / "lockstep-record-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) fail("cannot make a folder in " + parent.string(), errno);
-  return name;
-}
-
 }  // namespace
 
 struct Recording::Impl {
   RecordingOptions options;
   fs::path folder;
-  int hub_file = -1;
+  int hub_file = -1;  ///< locked
   recorder::Hub* hub = nullptr;
   std::vector<std::pair<std::string, std::string>> environment;
   std::set<std::string> known;  ///< names of images
@@ -56,8 +45,11 @@ struct Recording::Impl {
 
   explicit Impl(RecordingOptions given) : options(std::move(given)) {
     check_output();
-    folder = make_folder();
-    make_hub();
+    const record::RecordFolder made = record::make_record_folder();
+    folder = made.path;
+    hub_file = made.hub;
+    hub = recorder::map_hub(folder.c_str());
+    if (hub == nullptr) fail("cannot map the hub in " + folder.string(), errno);
     environment.emplace_back("LOCKSTEP_RECORD_DIR", folder.string());
   }
 
@@ -86,18 +78,6 @@ struct Recording::Impl {
     if (access(options.output.parent_path().c_str(), W_OK | X_OK) != 0) {
       fail("cannot write to " + options.output.parent_path().string(), errno);
     }
-  }
-
-  void make_hub() {
-    const fs::path path = folder / "hub";
-    hub_file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (hub_file < 0 || ftruncate(hub_file, sizeof(recorder::Hub)) != 0) {
-      fail("cannot make " + path.string(), errno);
-    }
-    // Held as long as this process lives: programs whose rings are full look whether it is.
-    if (flock(hub_file, LOCK_EX | LOCK_NB) != 0) fail("cannot lock " + path.string(), errno);
-    hub = recorder::map_hub(folder.c_str());
-    if (hub == nullptr) fail("cannot map " + path.string(), errno);
   }
 
   fs::path name_file(const recorder::Control& control) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/tracer.h>
 
+#include <cstdlib>
+#include <exception>
 #include <utility>
 
 #include "src/record/local_recorder.h"
@@ -92,9 +94,28 @@ constexpr std::uint32_t kPoint = 0;
 constexpr std::uint32_t kPush = 1;
 constexpr std::uint32_t kPop = 2;
 
+/// Of a program that is recorded from outside and has opened no device and no trace; null for all
+/// others. What is wrong with the environment was said where it was found.
+const LocalRecorder* recorder_of_environment() noexcept {
+  static const LocalRecorder* const asked_for = []() -> const LocalRecorder* {
+    const auto is_set = [](const char* name) {
+      const char* value = secure_getenv(name);
+      return value != nullptr && *value != '\0';
+    };
+    if (!is_set("LOCKSTEP_RECORD_DIR") && !is_set("LOCKSTEP_TRACE")) return nullptr;
+    try {
+      return &LocalRecorder::get();
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  }();
+  return asked_for;
+}
+
 /// Null when no trace is open.
 const lockstep_recorder* wanted_table() noexcept {
   const LocalRecorder* recorder = LocalRecorder::existing();
+  if (recorder == nullptr) recorder = recorder_of_environment();
   if (recorder == nullptr) return nullptr;
   const lockstep_recorder* table = recorder->api().table;
   return __atomic_load_n(table->active, __ATOMIC_RELAXED) != 0 ? table : nullptr;
