@@ -50,7 +50,7 @@ double per_launch(bool recording, Once&& once) {
 struct ApiLaunch {
   ls::Device device;
   ls::Stream stream = device.create_stream();
-  ls::Kernel kernel = device.compile("", {.kernels = {"saxpy"}}).kernel("saxpy");
+  ls::Kernel kernel = device.compile("fake", {.kernels = {"saxpy"}}).kernel("saxpy");
   float* x = reinterpret_cast<float*>(0x7000000000);
   float* y = reinterpret_cast<float*>(0x7000001000);
 

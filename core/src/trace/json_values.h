@@ -12,8 +12,8 @@
 #include "src/trace/trace_decode.h"
 
 /// \file
-/// Typed values out of parsed JSON, with errors that name the key. Included by trace_decode.cpp
-/// alone: the JSON library takes long to compile.
+/// Typed values out of parsed JSON, with errors that name the key. Included by the two files that
+/// decode alone: the JSON library takes long to compile.
 namespace lockstep {
 
 using simdjson::dom::array;
