@@ -16,7 +16,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/lockstepConfigVersion.cm
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/lockstepConfig.cmake" "${PROJECT_BINARY_DIR}/lockstepConfigVersion.cmake"
   DESTINATION "${_config_dir}" COMPONENT dev)
-install(FILES "${PROJECT_SOURCE_DIR}/cmake/plugin.map" DESTINATION "${_config_dir}" COMPONENT dev)
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/plugin.map" "${PROJECT_SOURCE_DIR}/cmake/LockstepBackend.cmake" DESTINATION "${_config_dir}" COMPONENT dev)
 
 # Relative to the file itself, so that an install tree can be moved.
 file(RELATIVE_PATH _pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

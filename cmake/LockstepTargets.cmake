@@ -23,23 +23,17 @@ function(lockstep_configure_target target)
   endif()
 endfunction()
 
-# lockstep_add_plugin(<name> SOURCES <file>... [LIBRARIES <target>...]): a backend plugin
-# liblockstep_backend_<name>.so that exports lockstep_backend_query and nothing else.
+include(LockstepBackend)
+
+# lockstep_add_plugin(<name> SOURCES <file>... [LIBRARIES <target>...]): a backend of our own, in
+# the build tree's folder of plugins and installed.
 function(lockstep_add_plugin name)
   cmake_parse_arguments(arg "NO_INSTALL" "" "SOURCES;LIBRARIES" ${ARGN})
   set(target lockstep_backend_${name})
-  add_library(${target} MODULE ${arg_SOURCES})
+  lockstep_add_backend(${name} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES})
   lockstep_configure_target(${target})
-  set(map "${PROJECT_SOURCE_DIR}/cmake/plugin.map")
-  target_link_libraries(${target} PRIVATE lockstep_headers ${arg_LIBRARIES})
-  target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" "-Wl,--exclude-libs,ALL"
-    "-Wl,-z,nodelete")
-  if(NOT LOCKSTEP_SANITIZE)
-    target_link_options(${target} PRIVATE "-Wl,--no-undefined")
-  endif()
   set_target_properties(${target} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${LOCKSTEP_PLUGIN_DIR}"
-    LINK_DEPENDS "${map}"
     BUILD_RPATH_USE_ORIGIN ON
     INSTALL_RPATH "$ORIGIN/../..")
   if(NOT arg_NO_INSTALL)
