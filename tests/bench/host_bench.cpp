@@ -15,6 +15,7 @@
 
 #include "harness.h"
 #include "host_bench_kernels.embed.h"
+#include "tiled_product_kernel.embed.h"
 #ifdef LOCKSTEP_BENCH_OPENCL
 #include "opencl_rival.h"
 #endif
@@ -88,7 +89,7 @@ void add_bar(bench::Table& table, const char* what, double limit) {
 int run(const std::string& json_path) {
   const ls::Device device = ls::Device::open("host");
   const ls::Module module = device.compile(
-      host_bench_kernels,
+      std::string(host_bench_kernels) + tiled_product_kernel,
       {.kernels = {"nothing", "saxpy", "tiled_product"}, .source_name = "host_kernels.cu"});
   const ls::Kernel nothing = module.kernel("nothing"), saxpy = module.kernel("saxpy"),
                    product = module.kernel("tiled_product");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <lockstep/error.h>
 #include <lockstep/trace.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <stdexcept>
 #include <string>
@@ -15,6 +17,17 @@
 /// \file
 /// Entries, traces and folders that tests need again and again.
 namespace lockstep::testing_support {
+
+/// The code of the error that `act` throws, and its text; kOk when it throws none.
+inline ErrorCode code_of(const std::function<void()>& act, std::string* what = nullptr) {
+  try {
+    act();
+  } catch (const Error& error) {
+    if (what != nullptr) *what = error.what();
+    return error.code();
+  }
+  return ErrorCode::kOk;
+}
 
 inline LaunchTraceEntry kernel(const std::string& name, std::uint32_t stream = 0) {
   LaunchTraceEntry entry;

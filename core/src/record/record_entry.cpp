@@ -28,19 +28,8 @@ void read_arguments(LaunchTraceEntry& entry, const lockstep_record& record) {
 
 void read_kernel(LaunchTraceEntry& entry, const lockstep_record& record, const TextLookup& text) {
   const auto& kernel = record.of.kernel;
-  entry.grid_x = kernel.grid.x;
-  entry.grid_y = kernel.grid.y;
-  entry.grid_z = kernel.grid.z;
-  entry.block_x = kernel.block.x;
-  entry.block_y = kernel.block.y;
-  entry.block_z = kernel.block.z;
+  set_launch_shape(entry, kernel.grid, kernel.block, kernel.cluster);
   entry.shared_mem_bytes = kernel.shared_bytes;
-  // A cluster of one block is none: the entry never shows it.
-  if (kernel.cluster.x > 1 || kernel.cluster.y > 1 || kernel.cluster.z > 1) {
-    entry.cluster_x = kernel.cluster.x;
-    entry.cluster_y = kernel.cluster.y;
-    entry.cluster_z = kernel.cluster.z;
-  }
   entry.cooperative = kernel.cooperative != 0;
   entry.attributes = text(kernel.attributes);
   read_arguments(entry, record);
@@ -80,6 +69,20 @@ Extent fold_region(const Extent& extent, std::uint64_t source_pitch,
   return fold_extent(extent, source_pitch,
                      or_packed(source_slice_pitch, source_pitch * extent.height), destination_pitch,
                      or_packed(destination_slice_pitch, destination_pitch * extent.height));
+}
+
+void set_launch_shape(LaunchTraceEntry& entry, const lockstep_dim3& grid,
+                      const lockstep_dim3& block, const lockstep_dim3& cluster) noexcept {
+  entry.grid_x = grid.x;
+  entry.grid_y = grid.y;
+  entry.grid_z = grid.z;
+  entry.block_x = block.x;
+  entry.block_y = block.y;
+  entry.block_z = block.z;
+  if (cluster.x <= 1 && cluster.y <= 1 && cluster.z <= 1) return;
+  entry.cluster_x = cluster.x;
+  entry.cluster_y = cluster.y;
+  entry.cluster_z = cluster.z;
 }
 
 LaunchTraceEntry entry_from_record(const lockstep_record& record, const TextLookup& text) {

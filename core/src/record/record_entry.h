@@ -21,6 +21,10 @@ using TextLookup = std::function<std::string_view(std::uint32_t number)>;
 /// are (0, 0) here; argument_hash is 0. Scalar arguments carry their bytes.
 LaunchTraceEntry entry_from_record(const lockstep_record& record, const TextLookup& text);
 
+/// The dimensions of a launch. A cluster of one block is none: the entry never shows it.
+void set_launch_shape(LaunchTraceEntry& entry, const lockstep_dim3& grid,
+                      const lockstep_dim3& block, const lockstep_dim3& cluster) noexcept;
+
 /// fold_extent() for pitches as descriptions have them: 0 = packed.
 Extent fold_region(const Extent& extent, std::uint64_t source_pitch,
                    std::uint64_t source_slice_pitch, std::uint64_t destination_pitch,

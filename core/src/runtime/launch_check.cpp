@@ -4,6 +4,8 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "src/record/record_entry.h"
+
 namespace lockstep::runtime {
 namespace {
 
@@ -229,18 +231,9 @@ LaunchTraceEntry launch_entry(const detail::KernelState& kernel, const LaunchCon
   entry.kind = OperationKind::kKernelLaunch;
   entry.name = kernel.name;
   entry.device = kernel.device->info.ordinal;
-  entry.grid_x = config.grid.x;
-  entry.grid_y = config.grid.y;
-  entry.grid_z = config.grid.z;
-  entry.block_x = config.block.x;
-  entry.block_y = config.block.y;
-  entry.block_z = config.block.z;
+  const auto to_abi = [](const Dim3& d) { return lockstep_dim3{d.x, d.y, d.z}; };
+  set_launch_shape(entry, to_abi(config.grid), to_abi(config.block), to_abi(config.cluster));
   entry.shared_mem_bytes = config.shared_bytes;
-  if (config.cluster.x > 1 || config.cluster.y > 1 || config.cluster.z > 1) {
-    entry.cluster_x = config.cluster.x;
-    entry.cluster_y = config.cluster.y;
-    entry.cluster_z = config.cluster.z;
-  }
   entry.cooperative = config.cooperative;
   entry.semantic_hash = semantic_hash(entry);
   return entry;

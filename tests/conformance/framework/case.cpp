@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "conformance_kernels.embed.h"
+#include "tiled_product_kernel.embed.h"
 
 namespace conformance {
 namespace {
@@ -50,7 +51,7 @@ ls::Kernel Environment::kernel(std::string_view expression, const ls::Device& de
   if (found == modules.end()) {
     found = modules
                 .emplace(device.id(),
-                         device.compile(conformance_kernels,
+                         device.compile(std::string(conformance_kernels) + tiled_product_kernel,
                                         {.kernels = kKernels, .source_name = "kernels.cu"}))
                 .first;
   }

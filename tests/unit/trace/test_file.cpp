@@ -202,16 +202,6 @@ TEST(TraceFile, UnfinishedWriterLeavesATruncatedFile) {
   EXPECT_FALSE(trace.footer.present);
 }
 
-ErrorCode code_of(const std::function<void()>& act, std::string* what = nullptr) {
-  try {
-    act();
-  } catch (const Error& error) {
-    if (what != nullptr) *what = error.what();
-    return error.code();
-  }
-  return ErrorCode::kOk;
-}
-
 TEST(TraceFile, IsCreatedExclusively) {
   TemporaryFolder folder;
   const auto path = folder / "a.jsonl";

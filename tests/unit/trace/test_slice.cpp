@@ -14,16 +14,6 @@ namespace {
 using namespace testing_support;
 using testing::HasSubstr;
 
-ErrorCode code_of(const std::function<void()>& act, std::string* what = nullptr) {
-  try {
-    act();
-  } catch (const Error& error) {
-    if (what != nullptr) *what = error.what();
-    return error.code();
-  }
-  return ErrorCode::kOk;
-}
-
 void expect_same(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.info, b.info);
   EXPECT_EQ(a.streams, b.streams);
