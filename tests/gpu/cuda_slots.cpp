@@ -150,6 +150,7 @@ void walk_memory(Walker& walk, Objects& o) {
   desc.stream = nullptr;
   desc.memory_kind = LOCKSTEP_MEMORY_PINNED;
   DO(memory_allocate, o.own, &desc, &o.pinned);
+  desc.memory_kind = LOCKSTEP_MEMORY_DEVICE;
   desc.bytes = std::uint64_t{1} << 50;
   void* none = nullptr;
   REFUSED(memory_allocate, o.own, &desc, &none);

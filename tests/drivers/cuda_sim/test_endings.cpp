@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim_environment.h"
+#include "unit/record/probe_environment.h"
 
 // Programs that end, or fork, with everything alive on the cuda plugin: the ends of
 // tests/robust/test_endings.cpp on another backend. ci/gpu-bundle makes the same on a real GPU.
@@ -17,6 +18,10 @@ using ::testing::HasSubstr;
 ProcessResult robust(const std::vector<std::string>& arguments,
                      std::map<std::string, std::optional<std::string>> more = {}) {
   more["LOCKSTEP_ROBUST_DEVICE"] = "cuda:0";
+  // What lives at the end is left to the process: no leak of ours.
+  for (const auto& [name, value] : lockstep::testing::probe_environment()) {
+    more.emplace(name, value);
+  }
   ProcessOptions options = simulated(more);
   options.limit_seconds = 60;
   std::vector<std::string> command = {CUDA_SIM_ROBUST_PROGRAM};
