@@ -160,18 +160,19 @@ Outcome outcome_of(const ProcessResult& result) {
   return code && count(result.err, "lockstep-digits: ") == 1 ? Outcome::kTypedError : Outcome::kBad;
 }
 
-// The points to fail: a sample, or by LOCKSTEP_FAULT_POINTS "all", or "I/N" for every N-th from the
-// I-th on (ci/check-faults runs all of them).
+// The points to fail: a sample, or by LOCKSTEP_FAULT_POINTS "all", or those from "FIRST-LAST"
+// (ci/check-faults runs all of them).
 std::set<std::size_t> wanted_points(const std::vector<std::string>& calls) {
   const char* wanted = std::getenv("LOCKSTEP_FAULT_POINTS");
   if (wanted == nullptr) return sample(calls, 150);
-  std::size_t part = 1, parts = 1;
-  if (std::string(wanted) != "all" &&
-      (std::sscanf(wanted, "%zu/%zu", &part, &parts) != 2 || part < 1 || part > parts)) {
-    ADD_FAILURE() << "LOCKSTEP_FAULT_POINTS=" << wanted << " is neither \"all\" nor I/N";
+  std::size_t first = 1, last = calls.size();
+  if (std::string(wanted) != "all" && std::sscanf(wanted, "%zu-%zu", &first, &last) != 2) {
+    ADD_FAILURE() << "LOCKSTEP_FAULT_POINTS=" << wanted << " is neither \"all\" nor FIRST-LAST";
   }
   std::set<std::size_t> points;
-  for (std::size_t point = part; point <= calls.size(); point += parts) points.insert(point);
+  for (std::size_t point = first; point <= std::min(last, calls.size()); ++point) {
+    points.insert(point);
+  }
   return points;
 }
 
