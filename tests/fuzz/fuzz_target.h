@@ -22,5 +22,9 @@ namespace lockstep::fuzz {
 void trace_reader(const std::uint8_t* data, std::size_t size);
 void diff(const std::uint8_t* data, std::size_t size);
 void rules(const std::uint8_t* data, std::size_t size);
+void waivers(const std::uint8_t* data, std::size_t size);
+void manifest(const std::uint8_t* data, std::size_t size);
+void report(const std::uint8_t* data, std::size_t size);
+void command_line(const std::uint8_t* data, std::size_t size);
 
 }  // namespace lockstep::fuzz

@@ -42,7 +42,11 @@ TEST_P(FuzzReplay, CorpusAndNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, FuzzReplay,
                          testing::Values(Replay{"trace_reader", fuzz::trace_reader},
-                                         Replay{"diff", fuzz::diff}, Replay{"rules", fuzz::rules}),
+                                         Replay{"diff", fuzz::diff}, Replay{"rules", fuzz::rules},
+                                         Replay{"waivers", fuzz::waivers},
+                                         Replay{"manifest", fuzz::manifest},
+                                         Replay{"report", fuzz::report},
+                                         Replay{"command_line", fuzz::command_line}),
                          [](const auto& parameter) {
                            std::string name = parameter.param.name;
                            name.erase(std::remove(name.begin(), name.end(), '_'), name.end());

@@ -11,12 +11,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <simdjson.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/runtime/environment.h"
+#include "src/runtime/probe_answer.h"
 
 extern char** environ;
 
@@ -139,42 +139,6 @@ std::string signal_text(int signal) {
   return text;
 }
 
-std::string string_of(const simdjson::dom::element& object, const char* key) {
-  const std::string_view text = object[key];
-  return std::string(text);
-}
-
-std::int64_t integer_of(const simdjson::dom::element& object, const char* key) {
-  return object[key];
-}
-
-void read_answer(const std::string& answer, BackendReport& report) {
-  simdjson::dom::parser parser;
-  const simdjson::dom::element root = parser.parse(answer);
-  report.name = string_of(root, "name");
-  const std::int64_t status = root["status"];
-  report.status = static_cast<BackendStatus>(status);
-  report.reason = string_of(root, "reason");
-  report.version = string_of(root, "version");
-  report.vendor = string_of(root, "vendor");
-  report.priority = static_cast<std::int32_t>(integer_of(root, "priority"));
-  report.abi_version = static_cast<std::uint32_t>(integer_of(root, "abi_version"));
-  const simdjson::dom::array devices = root["devices"];
-  for (const simdjson::dom::element each : devices) {
-    DeviceSummary device;
-    device.ordinal = static_cast<std::int32_t>(integer_of(each, "ordinal"));
-    device.name = string_of(each, "name");
-    device.arch = string_of(each, "arch");
-    device.uuid = string_of(each, "uuid");
-    device.bus_id = string_of(each, "bus_id");
-    device.driver = string_of(each, "driver");
-    device.memory_bytes = each["memory_bytes"];
-    device.simulated = each["simulated"];
-    device.capabilities = string_of(each, "capabilities");
-    report.devices.push_back(std::move(device));
-  }
-}
-
 BackendReport report_of(const Candidate& candidate, const Probe& probe,
                         std::chrono::milliseconds limit) {
   BackendReport report;
@@ -192,14 +156,9 @@ BackendReport report_of(const Candidate& candidate, const Probe& probe,
                     std::to_string(WEXITSTATUS(probe.wait_status));
   } else {
     try {
-      read_answer(probe.answer, report);
-    } catch (const simdjson::simdjson_error& error) {
-      report.status = BackendStatus::kProbeFailed;
-      report.devices.clear();
-      report.reason = std::string(
-                          "the probe's answer does not parse (does a text of the plugin "
-                          "hold bytes that are no UTF-8?): ") +
-                      error.what();
+      read_probe_answer(probe.answer, report);
+    } catch (const Error& error) {
+      report.reason = error.what();
     }
   }
   return report;

@@ -11,12 +11,13 @@
 namespace conformance {
 namespace {
 
-Outcome outcome_from(const std::string& text) {
+Outcome outcome_from(const std::string& text, const std::filesystem::path& path) {
   for (const Outcome outcome : {Outcome::kPassed, Outcome::kFailed, Outcome::kWaived,
                                 Outcome::kNotApplicable, Outcome::kUnexpectedPass}) {
     if (to_string(outcome) == text) return outcome;
   }
-  throw ls::Error(ls::ErrorCode::kInvalidFile, "`" + text + "` is no outcome of a case");
+  throw ls::Error(ls::ErrorCode::kInvalidFile,
+                  path.string() + ": `" + text + "` is no outcome of a case");
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ Report load_report(const std::filesystem::path& path) {
     report.waiver_problems = json.at("waiver_problems").get<std::vector<std::string>>();
     for (const auto& item : json.at("results")) {
       report.results.push_back({item.at("case"), item.at("variant"),
-                                outcome_from(item.at("outcome")), item.value("message", ""),
+                                outcome_from(item.at("outcome"), path), item.value("message", ""),
                                 item.at("seconds")});
     }
     return report;

@@ -115,7 +115,13 @@ Waiver read_waiver(const toml::table& table, const std::string& file) {
   }
   if (!waiver.expires.empty() && !is_date(waiver.expires))
     refuse(waiver.where, "expires is a date like \"2027-06-30\"");
-  if (!waiver.versions.empty()) version_in_range("0", waiver.versions);  // refuses a malformed one
+  if (!waiver.versions.empty()) {
+    try {
+      version_in_range("0", waiver.versions);
+    } catch (const ls::Error& error) {
+      refuse(waiver.where, error.what());
+    }
+  }
   return waiver;
 }
 
@@ -123,6 +129,7 @@ Waiver read_waiver(const toml::table& table, const std::string& file) {
 
 bool version_in_range(std::string_view version, std::string_view conditions) {
   const auto actual = numbers(version);
+  bool all_hold = true;  // every condition is read, so that a malformed one is found at once
   std::size_t begin = 0;
   while (begin <= conditions.size()) {
     const std::size_t end = std::min(conditions.find(',', begin), conditions.size());
@@ -146,9 +153,9 @@ bool version_in_range(std::string_view version, std::string_view conditions) {
                        : sign == "==" ? order == 0
                        : sign == "<"  ? order < 0
                                       : order > 0;
-    if (!holds) return false;
+    all_hold = all_hold && holds;
   }
-  return true;
+  return all_hold;
 }
 
 Waivers Waivers::load(const std::filesystem::path& path) {
