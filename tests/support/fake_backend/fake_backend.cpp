@@ -108,6 +108,10 @@ lockstep_code device_info(std::uint32_t ordinal, lockstep_device_info* info, loc
   put(info->driver, "1.2");
   info->memory_bytes = 1 << 20;
   info->simulated = simulated ? 1 : 0;
+#if LOCKSTEP_BACKEND_ABI_MAX >= 1001
+  // A host of interface 1.0 has no room for it.
+  if (info->struct_size >= sizeof(*info)) info->generation = 7;
+#endif
   return LOCKSTEP_OK;
 }
 
@@ -214,11 +218,22 @@ lockstep_code kernel_set_max_dynamic_shared(lockstep_kernel*, std::uint32_t, loc
   return LOCKSTEP_OK;
 }
 
+constexpr std::uint32_t kNewest = LOCKSTEP_BACKEND_ABI_MAX;
+
+#if LOCKSTEP_BACKEND_ABI_MAX >= 1001
+/// A slot that interface 1.0 does not know (tests/compatibility).
+lockstep_code device_generation(std::uint32_t ordinal, std::uint32_t* generation, lockstep_error*) {
+  *generation = 7 + ordinal;
+  return LOCKSTEP_OK;
+}
+#endif
+
 lockstep_backend make_table() {
   const FakeScript& script = state().script;
   lockstep_backend table = {};
   table.struct_size = sizeof(table);
-  table.abi_version = static_cast<std::uint32_t>(script.number("abi", 1000));
+  table.abi_version = static_cast<std::uint32_t>(
+      script.number("abi", static_cast<int>(std::min(state().host->abi_max, kNewest))));
   table.priority = script.number("priority", 1);
   table.name = script.name().c_str();
   table.vendor = "tests";
@@ -241,7 +256,11 @@ lockstep_backend make_table() {
   fill_memory_slots(table);
   fill_work_slots(table);
   fill_graph_slots(table);
+#if LOCKSTEP_BACKEND_ABI_MAX >= 1001
+  table.device_generation = device_generation;
+#endif
   const std::string absent = script.text("null_slots");
+  if (absent == "required") table.initialize = nullptr;
   if (absent == "optional") {
     table.capabilities = nullptr;
     table.module_load_all = nullptr;
@@ -278,6 +297,14 @@ extern "C" const lockstep_backend* lockstep_backend_query(const lockstep_host* h
   if (how == "silent") return nullptr;
   if (how == "incompatible") {
     give(error, LOCKSTEP_E_INCOMPATIBLE_PLUGIN, "", "this plugin needs interface 3000 or later");
+    return nullptr;
+  }
+  const auto oldest = static_cast<std::uint32_t>(
+      all.script.number("abi_min", static_cast<int>(LOCKSTEP_BACKEND_ABI_MIN)));
+  if (host->abi_max < oldest) {
+    give(error, LOCKSTEP_E_INCOMPATIBLE_PLUGIN, "",
+         "this plugin needs interface " + std::to_string(oldest) + " or later, the program has " +
+             std::to_string(host->abi_max));
     return nullptr;
   }
   static const auto* table = new lockstep_backend(make_table());

@@ -165,6 +165,14 @@ lockstep_code host_function(lockstep_stream* stream, lockstep_host_function func
   return enqueue("host_function", stream, std::move(work), error);
 }
 
+/// A copy of a structure whose owner may know fewer fields than this plugin.
+template <typename Struct>
+Struct as_given(const Struct& given) {
+  Struct copy = {};
+  std::memcpy(&copy, &given, std::min(given.struct_size, sizeof(copy)));
+  return copy;
+}
+
 bool is_device(const void* pointer) { return lies_in(state().memory, pointer); }
 
 }  // namespace
@@ -203,7 +211,7 @@ std::shared_ptr<Work> work_of(const lockstep_launch_desc& desc) {
 std::shared_ptr<Work> work_of(const lockstep_copy_desc& desc) {
   auto work = std::make_shared<Work>();
   work->kind = LOCKSTEP_NODE_COPY;
-  work->copy = desc;
+  work->copy = as_given(desc);
   lockstep_record& record = work->record;
   record.struct_size = sizeof(record);
   record.kind = LOCKSTEP_RECORD_MEMCPY;
@@ -225,7 +233,7 @@ std::shared_ptr<Work> work_of(const lockstep_copy_desc& desc) {
 std::shared_ptr<Work> work_of(const lockstep_set_desc& desc) {
   auto work = std::make_shared<Work>();
   work->kind = LOCKSTEP_NODE_SET;
-  work->set = desc;
+  work->set = as_given(desc);
   lockstep_record& record = work->record;
   record.struct_size = sizeof(record);
   record.kind = LOCKSTEP_RECORD_MEMSET;
