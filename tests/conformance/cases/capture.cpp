@@ -69,16 +69,23 @@ void add_capture_cases() {
   add_rule_case("CAP_02.nothing_runs_at_capture", [](const Environment& env) {
     ls::Stream stream = env.device().create_stream();
     const auto d = make_buffer(env.device(), std::vector<int>{5});
+    ls::LaunchTrace capture_trace;
     const ls::Graph graph = stream.capture([&](ls::Stream& s) {
       s.launch(env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *d, 7, 10);
     });
+    expect_equal(capture_trace.take().size(), 0u, "executed entries between begin and end");
     env.device().synchronize();  // whatever ran in spite of the capture is done now
     expect_equal(read(*d), std::vector<int>{5}, "value after capture");
+    const ls::GraphExec exec = graph.instantiate();
     ls::LaunchTrace trace;
-    graph.instantiate().launch(stream);
+    exec.launch(stream);
     stream.synchronize();
+    const auto entries = trace.take();
     expect_equal(read(*d), std::vector<int>{7}, "value after replay");
-    expect_equal(trace.take().size() >= 1, true, "replay is recorded");
+    expect_equal(entries.size(), 1u, "executed entries of the replay");
+    expect(entries.at(0).kind == ls::OperationKind::kKernelLaunch &&
+               entries.at(0).name == env.kernel("spin_then_set").name(),
+           "the replay's entry is the kernel: " + ls::to_string(entries.at(0)));
   });
 
   add_rule_case("CAP_05.captures_must_not_merge", [](const Environment& env) {
@@ -96,6 +103,15 @@ void add_capture_cases() {
            "the first capture is invalidated");
     expect(s2.capture_status() == ls::CaptureStatus::kInvalidated,
            "the second capture is invalidated");
+    bool begun = true;
+    try {
+      s1.begin_capture();
+    } catch (const ls::Error&) {
+      begun = false;
+    }
+    expect(!begun, "a begin on an invalidated stream is refused");
+    expect(s1.capture_status() == ls::CaptureStatus::kInvalidated,
+           "and leaves it as it is: its end is still to come");
     expect_error(ls::ErrorCode::kCaptureInvalidated, "the first end",
                  [&] { (void)s1.end_capture(); });
     expect_error(ls::ErrorCode::kCaptureInvalidated, "the second end",
@@ -184,11 +200,18 @@ void add_capture_cases() {
     expect_error(ls::ErrorCode::kMismatch, "instantiating an empty graph",
                  [&] { (void)graph.instantiate(); });
     const ls::GraphExec exec = graph.instantiate({.allow_empty = true});
-    exec.launch(s1);
-    s1.synchronize();
+    for (int input = 10; input <= 30; input += 10) {
+      write(*value, std::vector<int>{input});
+      exec.launch(s1);
+      s1.synchronize();
+      expect_equal(read(*value), std::vector<int>{input}, "value after a replay of nothing");
+    }
     const ls::VerifyReport report =
         ls::verify(exec, [&](ls::Stream& s) { add_one(env, s, *value); });
     expect(!report.ok(), "an empty graph is never verified");
+    const std::string text = ls::to_text(report);
+    expect(text.find("eager has 1 kernel, replay has 0") != std::string::npos,
+           "the report says what is missing: " + text);
   });
 
   // CAP-14: the first use of a kernel inside a capture, without a warm-up.
@@ -228,7 +251,16 @@ void add_capture_cases() {
         exec = graph.instantiate();
       }
       expect_equal(counter->load(), 0, "calls after capture");
+      ls::LaunchTrace trace;
       for (int i = 0; i < 4; ++i) exec.launch(stream);
+      using Kind = ls::OperationKind;
+      const auto entries = trace.take({.kinds = {Kind::kKernelLaunch, Kind::kHostFunc}});
+      expect_equal(entries.size(), 12u, "kernels and host functions of four replays");
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        expect(entries[i].kind == (i % 3 == 1 ? Kind::kHostFunc : Kind::kKernelLaunch),
+               "kernel, host function, kernel at " + std::to_string(i) + ": " +
+                   ls::to_string(entries[i]));
+      }
       counter.reset();  // the graph alone owns the callback's data now
       exec.launch(stream);
       stream.synchronize();

@@ -105,11 +105,23 @@ void add_copy_cases() {
   add_work_case("MEM_05.zero_sizes", [](const Environment& env) {
     auto a = make_buffer(env.device(), std::vector<int>(8, 1));
     auto b = make_buffer(env.device(), std::vector<int>(8, 2));
+    auto host = std::make_shared<std::vector<int>>(8, 3);
     return Work{[=](ls::Stream& stream) {
                   stream.copy(a->subview(0, 0), b->subview(0, 0));
                   stream.copy(a->subview(8, 0), b->subview(8, 0));
                   stream.fill(a->subview(3, 0), 7);
                   stream.copy(ls::CopyRegion{});  // null pointers
+                  ls::CopyRegion nothing;         // each direction
+                  const void* const sources[] = {host->data(), a->data()};
+                  void* const destinations[] = {host->data() + 4, b->data()};
+                  for (const void* source : sources) {
+                    for (void* destination : destinations) {
+                      nothing.source = source;
+                      nothing.destination = destination;
+                      nothing.extent = {0, 1, 1};
+                      stream.copy(nothing);
+                    }
+                  }
                   stream.fill(ls::FillRegion{});
                   ls::CopyRegion rows;
                   rows.source = b->data();
@@ -121,6 +133,7 @@ void add_copy_cases() {
                 [=] {
                   expect_equal(read(*a), std::vector<int>(8, 1), "untouched value");
                   expect_equal(read(*b), std::vector<int>(8, 2), "untouched value");
+                  expect_equal(*host, std::vector<int>(8, 3), "untouched host value");
                 }};
   });
 

@@ -161,6 +161,44 @@ void add_kernel_cases() {
                 [=] { write(*out, std::vector<float>(8, 0.0f)); }};
   });
 
+  add_rule_case("REP_19.hand_built_graph", [](const Environment& env) {
+    const auto out = make_buffer(env.device(), std::vector<float>(8, 0.0f));
+    const ls::Kernel kernel = env.kernel("all_arguments");
+    ls::Graph graph = env.device().create_graph();
+    const auto with_arguments = [&](const auto& add) {
+      add(*out, 4000000u, static_cast<unsigned char>(200), 0.5, CharAndInt{'A', -7}, true,
+          static_cast<short>(-300), 123456LL);
+    };
+    with_arguments([&](const auto&... arguments) {
+      graph.add_kernel({}, kernel, {.grid = 1, .block = 1}, arguments...);
+    });
+    const ls::GraphExec exec = graph.instantiate();
+    const ls::Stream stream = env.device().create_stream();
+    ls::LaunchTrace trace;
+    with_arguments([&](const auto&... arguments) {
+      stream.launch(kernel, {.grid = 1, .block = 1}, arguments...);
+    });
+    stream.synchronize();
+    const std::vector<float> eager = read(*out);
+    write(*out, std::vector<float>(8, 0.0f));
+    exec.launch(stream);
+    stream.synchronize();
+    expect_equal(read(*out), eager, "what replay wrote");
+    expect_equal(eager.at(0), 4000000.0f, "a 32-bit argument");
+    ls::ViewOptions kernels;
+    kernels.kinds = {ls::OperationKind::kKernelLaunch};
+    const auto entries = trace.take(kernels);
+    expect_equal(entries.size(), 2u, "kernels");
+    const std::vector<std::size_t> sizes = {8, 4, 1, 8, 8, 1, 2, 8};
+    for (const auto& entry : entries) {
+      expect_equal(entry.arguments.size(), sizes.size(), "arguments recorded");
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        expect_equal(std::size_t{entry.arguments[i].size}, sizes[i],
+                     "bytes of argument " + std::to_string(i));
+      }
+    }
+  });
+
   add_work_case("kernel.atomics", [](const Environment& env) {
     const std::vector<int> initial = {0, 1 << 30, -(1 << 30), 7, 0, 0};
     auto cells = make_buffer(env.device(), initial);

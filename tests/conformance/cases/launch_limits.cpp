@@ -40,6 +40,24 @@ void add_launch_limit_cases() {
         [=] { expect_equal(read(*counter), std::vector<std::uint32_t>{y}, "threads that ran"); },
         [=] { write(*counter, std::vector<std::uint32_t>{0}); }};
   });
+  // 2^31 - 1 blocks take a machine without a GPU most of a minute: only the full suite runs them.
+  add_rule_case("BIG_01.grid_x_at_the_limit", [](const Environment& env) {
+    const std::uint32_t x = env.rounds(1u << 20, 2147483647u);
+    const ls::Module module = env.device().compile(
+        "__global__ void last_block(unsigned* out) { if (blockIdx.x == gridDim.x - 1) *out = "
+        "blockIdx.x; }",
+        {.kernels = {"last_block"}});
+    const auto out = make_buffer(env.device(), std::vector<std::uint32_t>{0});
+    const ls::Stream stream = env.device().create_stream();
+    ls::LaunchTrace trace;
+    stream.launch(module.kernel("last_block"), {.grid = x, .block = 1}, *out);
+    stream.synchronize();
+    expect_equal(read(*out), std::vector<std::uint32_t>{x - 1}, "index of the last block");
+    expect_equal(trace.take().at(0).grid_x, x, "grid of the entry");
+    ls::Graph graph = env.device().create_graph();
+    graph.add_kernel({}, module.kernel("last_block"), {.grid = 2147483647u, .block = 1}, *out);
+    expect_equal(graph.node_count(), 1u, "nodes of the largest grid");
+  });
   add_rule_case("BIG_01.grid_past_the_limit", [](const Environment& env) {
     const ls::Dim3 limit = env.device().limits().max_grid;
     if (limit.y < 0xFFFFFFFFu)

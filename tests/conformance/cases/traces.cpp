@@ -189,6 +189,19 @@ void add_trace_cases() {
     stream.synchronize();
   });
 
+  add_rule_case("TRC_13.other_device", [](const Environment& env) {
+    const ls::Device& second = env.second_device();
+    const ls::Stream stream = second.create_stream();
+    const auto value = second.allocate<int>(4);
+    const ls::Kernel kernel = env.kernel("spin_then_set", second);
+    ls::LaunchTrace trace;
+    stream.launch(kernel, {.grid = 1, .block = 1}, value, 1, 3000000);
+    const auto entries = trace.take();  // the first device is the current one, if any is
+    expect_equal(entries.size(), 1u, "entries while the kernel runs");
+    expect_equal(entries.at(0).device, second.ordinal(), "device of the entry");
+    stream.synchronize();
+  });
+
   // TRC-10: idle gaps and short sessions lose nothing.
   add_rule_case("TRC_10.many_short_sessions", [](const Environment& env) {
     const ls::Stream stream = env.device().create_stream();
