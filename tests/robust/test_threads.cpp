@@ -19,8 +19,7 @@ extern "C" __global__ void add(int* p, int value) { *p += value; }
 constexpr bool kSanitized = std::string_view(LOCKSTEP_ROBUST_SANITIZE) != "";
 constexpr int kThreads = 8;
 constexpr int kStreams = 8;
-// Sanitizers slow every access down: with them a tenth shows the same orders of events.
-constexpr int kLaunches = kSanitized ? 100 : 1000;
+constexpr int kLaunches = 1000;
 
 /// What every thread shares, and a place for what went wrong in one.
 struct Shared {

@@ -363,16 +363,22 @@ TEST(Cases, TRC_07_LegacyAndPerThreadStreams) {
   EXPECT_FALSE(whole.streams[1].legacy);
 }
 
-TEST(Cases, TRC_10_ManyShortSessionsLoseNothing) {
+TEST(Cases, TRC_10_SessionsWithIdleGapsLoseNothing) {
   const FakePlugin plugin;
   const std::uint64_t stream = plugin.stream();
   for (int session = 0; session < 50; ++session) {
+    // Up to the 10 s of the case, which one session has.
+    const int gap_ms = session == 49 ? 10000 : session % 7 == 6 ? 40 : session % 3;
     LaunchTrace trace;
     plugin.launch(stream, "at once");
+    if (gap_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(gap_ms));
+    plugin.launch(stream, "after the gap");
     const std::vector<LaunchTraceEntry> entries = trace.take();
-    ASSERT_THAT(entries, SizeIs(1)) << "session " << session;
+    ASSERT_THAT(entries, SizeIs(2)) << "session " << session;
+    EXPECT_EQ(entries[0].name, "at once");
     EXPECT_GE(entries[0].time_ns, 0);
-    EXPECT_LT(entries[0].time_ns, 60'000'000'000);
+    EXPECT_GE(entries[1].time_ns - entries[0].time_ns, std::int64_t{gap_ms} * 900'000);
+    EXPECT_LT(entries[1].time_ns, 120'000'000'000);
   }
 }
 

@@ -348,5 +348,26 @@ TEST(Cases, NAME_03_PathsAndNamesOutsideAscii) {
   EXPECT_THAT(read_bytes(place / "träce.jsonl"), HasSubstr("Ünï_中文"));
 }
 
+// Times that are zero, run backwards or lie before the start leave entries where they are.
+TEST(Cases, TRC_10_TimesAreNoOrderAndFilterNothing) {
+  const std::vector<std::int64_t> times = {0, 0, -5, 9'000'000'000'000'000, 3, 0};
+  std::vector<LaunchTraceEntry> entries;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    entries.push_back(kernel("k" + std::to_string(i)));
+    entries.back().time_ns = times[i];
+    entries.back().sequence = i + 1;
+  }
+  TemporaryFolder folder;
+  write_trace(folder / "a.jsonl", trace_of(entries));
+  const Trace again = read_trace(folder / "a.jsonl");
+  const std::vector<LaunchTraceEntry> seen = view(again);
+  ASSERT_EQ(seen.size(), times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(seen[i].name, "k" + std::to_string(i));
+    EXPECT_EQ(seen[i].time_ns, times[i]) << i;
+  }
+  EXPECT_TRUE(diff(again, trace_of(entries)).equal);
+}
+
 }  // namespace
 }  // namespace lockstep
