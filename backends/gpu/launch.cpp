@@ -112,38 +112,41 @@ std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_devi
   const std::uint32_t grid[3] = {desc->grid.x, desc->grid.y, desc->grid.z};
   const std::uint32_t block[3] = {desc->block.x, desc->block.y, desc->block.z};
   const lockstep_kernel& kernel = *desc->kernel;
-  const std::string start = "invalid launch configuration of kernel " + kernel.name + ": ";
+  // Made up only when there is something to say: some drivers have every launch checked.
+  const auto broken = [&](const std::string& what) {
+    return "invalid launch configuration of kernel " + kernel.name + ": " + what;
+  };
+  const auto past = [&](const char* what, int axis, std::uint64_t value, std::uint64_t most) {
+    return broken(std::string(what) + " " + "xyz"[axis] + " is " + std::to_string(value) +
+                  ", this device allows " + std::to_string(most));
+  };
   const std::uint64_t most = driver().traits().max_grid_times_block;
   for (int axis = 0; axis < 3; ++axis) {
-    const std::string name = {"xyz"[axis]};
-    if (grid[axis] == 0) return start + "grid " + name + " is 0";
-    if (block[axis] == 0) return start + "block " + name + " is 0";
+    const char name = "xyz"[axis];
+    if (grid[axis] == 0) return broken(std::string("grid ") + name + " is 0");
+    if (block[axis] == 0) return broken(std::string("block ") + name + " is 0");
     if (device->max_grid[axis] > 0 && grid[axis] > device->max_grid[axis]) {
-      return start + "grid " + name + " is " + std::to_string(grid[axis]) +
-             ", this device allows " + std::to_string(device->max_grid[axis]);
+      return past("grid", axis, grid[axis], static_cast<std::uint64_t>(device->max_grid[axis]));
     }
     if (device->max_block[axis] > 0 && block[axis] > device->max_block[axis]) {
-      return start + "block " + name + " is " + std::to_string(block[axis]) +
-             ", this device allows " + std::to_string(device->max_block[axis]);
+      return past("block", axis, block[axis], static_cast<std::uint64_t>(device->max_block[axis]));
     }
-    if (most != 0 && std::uint64_t{grid[axis]} * block[axis] > most) {
-      return start + "grid times block in " + name + " is " +
-             std::to_string(std::uint64_t{grid[axis]} * block[axis]) + ", this device allows " +
-             std::to_string(most);
-    }
+    const std::uint64_t product = std::uint64_t{grid[axis]} * block[axis];
+    if (most != 0 && product > most) return past("grid times block in", axis, product, most);
   }
   const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
   if (kernel.facts.max_threads_per_block != 0 && threads > kernel.facts.max_threads_per_block) {
-    return start + std::to_string(threads) + " threads a block, the kernel can have " +
-           std::to_string(kernel.facts.max_threads_per_block);
+    return broken(std::to_string(threads) + " threads a block, the kernel can have " +
+                  std::to_string(kernel.facts.max_threads_per_block));
   }
+  if (desc->shared_bytes == 0) return {};
   FunctionFacts now;  // the limit may have been raised since the kernel was found
   if (driver().function_facts(kernel.function, &now) == kSuccess &&
       desc->shared_bytes > now.max_dynamic_shared_bytes && now.max_dynamic_shared_bytes != 0) {
-    return start + std::to_string(desc->shared_bytes) +
-           " bytes of dynamic shared memory, the kernel may have " +
-           std::to_string(now.max_dynamic_shared_bytes) +
-           " (kernel_set_max_dynamic_shared raises it)";
+    return broken(std::to_string(desc->shared_bytes) +
+                  " bytes of dynamic shared memory, the kernel may have " +
+                  std::to_string(now.max_dynamic_shared_bytes) +
+                  " (kernel_set_max_dynamic_shared raises it)");
   }
   return {};
 }

@@ -45,6 +45,35 @@ TEST(Normalise, VendorsSpellTypesAlike) {
   EXPECT_EQ(cuda.name, "EventRecord");
 }
 
+// One source by nvcc and by clang for HIP: what either compiler calls it, facts of both.
+TEST(Normalise, OneSourceHasOneNameOnEveryCompiler) {
+  const std::pair<const char*, const char*> names[] = {
+      {"_Z5plainPKfPfymlx", "_Z5plainPKfPfymlx"},
+      {"_Z5scaleI6__halfLi2EEvPT_S1_N2ns3VecIS1_XT0_EEE",
+       "_Z5scaleI6__halfLi2EEvPT_S1_N2ns3VecIS1_XT0_EEE"},
+      {"_ZN2ns4innsIdLNS_4ModeE1EEEvPT_", "_ZN2ns4innsIdLNS_4ModeE1EEEvPT_.kd"},
+      {"_Z3lamIZ8host_usePiiEUliE_EvT_S0_", "_Z3lamIZ8host_usePiiEUliE0_EvT_S0_"},
+      {"_Z4vec4P6float44int24dim3", "_Z4vec4P15HIP_vector_typeIfLj4EES_IiLj2EE4dim3"},
+      {"_Z3bfkP13__nv_bfloat16", "_Z3bfkP12hip_bfloat16"},
+      {"_Z3bfkP13__nv_bfloat16", "_Z3bfkP14__hip_bfloat16"},
+      {"_Z8static_kPi", "_ZL8static_kPi"},
+      {"__nv_static_22__9c5ada8a_4_m_cu_ext_k__Z8static_kPi",
+       "_ZL8static_kPi.intern.0123456789abcdef"},
+      {"_ZN33_GLOBAL__N__9c5ada8a_4_m_cu_ext_k6anon_kEPi", "_ZN12_GLOBAL__N_16anon_kEPi"},
+      {"_ZN33_GLOBAL__N__9c5ada8a_4_m_cu_ext_k6anon_kEPi",
+       "_ZN12_GLOBAL__N_16anon_kEPi.intern.0123456789abcdef"},
+      {"_Z2onIP11CUstream_stEvT_", "_Z2onIP12ihipStream_tEvT_"}};
+  const std::vector<Normaliser> normalisers = all_normalisers();
+  for (const auto& [nvcc, hip] : names) {
+    LaunchTraceEntry one = kernel(nvcc), other = kernel(hip);
+    for (const Normaliser& normaliser : normalisers) {
+      normaliser.apply(one);
+      normaliser.apply(other);
+    }
+    EXPECT_EQ(one.name, other.name) << nvcc << " and " << hip;
+  }
+}
+
 TEST(Normalise, JitSuffixesDisappear) {
   EXPECT_EQ(apply("jit", "softmax_kernel_0d1d2de3"), "softmax_kernel");
   EXPECT_EQ(apply("jit", "triton_poi_fused_add_12"), "triton_poi_fused_add");
