@@ -75,6 +75,21 @@ std::string name_of_start_error(int result) {
   }
 }
 
+// Masks stack, each counting within what the one before left: who set which is half the answer.
+std::string masks_that_are_set() {
+  std::string all;
+  for (const char* name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
+    const char* value = secure_getenv(name);
+    if (value == nullptr) continue;
+    if (!all.empty()) all += ", ";
+    all += std::string(name) + "='" + value + "'";
+  }
+  if (all.empty()) return {};
+  return "; set here: " + all +
+         " (each counts within what those before it left, so that two of them can hide every "
+         "device)";
+}
+
 }  // namespace
 
 SymbolList symbols() { return {kSymbols, std::size(kSymbols)}; }
@@ -144,7 +159,8 @@ lockstep_code Library::load(lockstep_error* error) {
         no_device
             ? "the HIP runtime (" + release +
                   ") finds no AMD device: check HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES, "
-                  "and that /dev/kfd and /dev/dri are there and may be opened"
+                  "and that /dev/kfd and /dev/dri are there and may be opened" +
+                  masks_that_are_set()
             : "hipInit failed with " + std::to_string(started) + " (" + release + ")",
         started, name_of_start_error(started));
   }

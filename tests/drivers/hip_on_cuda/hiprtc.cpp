@@ -83,9 +83,15 @@ HIPRTC_API int hiprtcCreateProgram(Program* program, const char* source, const c
   return forward<decltype(nvrtcCreateProgram)>("hiprtcCreateProgram", "nvrtcCreateProgram", program,
                                                source, name, count, texts, names);
 }
+// Destroys it even when it is to answer that it failed: nobody could do so later.
 HIPRTC_API int hiprtcDestroyProgram(Program* program) {
-  return forward<decltype(nvrtcDestroyProgram)>("hiprtcDestroyProgram", "nvrtcDestroyProgram",
-                                                program);
+  const auto destroy = function<decltype(nvrtcDestroyProgram)>("nvrtcDestroyProgram");
+  const int destroyed = destroy != nullptr ? static_cast<int>(destroy(program))
+                                           : static_cast<int>(NVRTC_ERROR_INTERNAL_ERROR);
+  const int fault = faults().enter("hiprtcDestroyProgram");
+  const int result = fault != 0 ? fault : destroyed;
+  faults().log("hiprtcDestroyProgram", result);
+  return result;
 }
 HIPRTC_API int hiprtcAddNameExpression(Program program, const char* expression) {
   return forward<decltype(nvrtcAddNameExpression)>("hiprtcAddNameExpression",

@@ -132,7 +132,7 @@ void fail_every_call_once(const Library& library, std::size_t least, std::size_t
   EXPECT_GT(outcomes[Outcome::kTypedError], 0);
 }
 
-TEST(HipFaults, EveryCallOfTheRuntimeFailedOnce) { fail_every_call_once(kRuntime, 10000, 150); }
+TEST(HipFaults, EveryCallOfTheRuntimeFailedOnce) { fail_every_call_once(kRuntime, 5000, 150); }
 
 TEST(HipFaults, EveryCallOfTheCompilerFailedOnce) {
   auto options = simulated();

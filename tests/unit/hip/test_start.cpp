@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "backends/hip/library.h"
 #include "support/process.h"
@@ -14,8 +17,10 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string start_with(const std::string& library) {
+std::string start_with(const std::string& library,
+                       const std::map<std::string, std::optional<std::string>>& environment = {}) {
   lockstep::testing::ProcessOptions options;
+  options.environment = environment;
   options.environment["LOCKSTEP_HIP_LIBRARY"] = library;
   const auto result = lockstep::testing::run(
       {LOCKSTEP_TEST_START_PROBE, LOCKSTEP_TEST_PLUGIN_DIR "/liblockstep_backend_hip.so"}, options);
@@ -64,6 +69,19 @@ TEST(HipStart, SaysThatThereIsNoDevice) {
   EXPECT_THAT(late, HasSubstr("ROCR_VISIBLE_DEVICES"));
   EXPECT_THAT(late, HasSubstr("/dev/kfd"));
   EXPECT_THAT(late, HasSubstr("7.2.53211"));
+}
+
+TEST(Cases, DEV_01_MasksThatHideADeviceAreQuoted) {
+  const std::string said = start_with(stub("nodevice72"), {{"ROCR_VISIBLE_DEVICES", "1"},
+                                                           {"HIP_VISIBLE_DEVICES", "1"},
+                                                           {"CUDA_VISIBLE_DEVICES", std::nullopt}});
+  EXPECT_THAT(said, HasSubstr("ROCR_VISIBLE_DEVICES='1', HIP_VISIBLE_DEVICES='1'"));
+  EXPECT_THAT(said, HasSubstr("two of them can hide every device"));
+  const std::string unset =
+      start_with(stub("nodevice72"), {{"ROCR_VISIBLE_DEVICES", std::nullopt},
+                                      {"HIP_VISIBLE_DEVICES", std::nullopt},
+                                      {"CUDA_VISIBLE_DEVICES", std::nullopt}});
+  EXPECT_THAT(unset, Not(HasSubstr("set here")));
 }
 
 TEST(HipStart, SaysThatARuntimeDoesNotStart) {
