@@ -170,8 +170,13 @@ sanitize() {
   # shellcheck disable=SC2016
   seq "$shards" | xargs -P "$(nproc)" -I{} bash -c '
     log=$1/{}.log; limit=$2; shift 2
-    timeout "$limit" "${@//SHARD/{}}" >"$log" 2>&1
-    echo "[exit $?]" >>"$log"' _ "$logs" "$limit" "$@"
+    # Now and then the tool loses track of a launch: that part is run again, once.
+    for round in 1 2; do
+      timeout "$limit" "${@//SHARD/{}}" >"$log" 2>&1
+      echo "[exit $?]" >>"$log"
+      grep -q "Internal Sanitizer Error" "$log" || break
+      echo "  part {}, round $round: $(grep -m1 -o "Internal Sanitizer Error.*" "$log")"
+    done' _ "$logs" "$limit" "$@"
   local clean=0 shard log errors
   for ((shard = 1; shard <= shards; shard++)); do
     log=$logs/$shard.log
@@ -199,8 +204,10 @@ stage_sanitizer() {
   "$tool" --version | tail -1
   # Cases make calls that have to fail: what a call answers is the suite's to judge.
   local common=(--report-api-errors no --error-exitcode 9 --print-limit 20)
-  step "memcheck with leak check" sanitize memcheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool memcheck --leak-check full "${common[@]}" "$bin/cuda_leaks" SHARD/"${SHARDS:-64}"
-  step "racecheck" sanitize racecheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool racecheck "${common[@]}" "$bin/lockstep-conformance" --backend cuda --shard SHARD/"${SHARDS:-64}"
+  local left_out=stream.runs_beside_a_waiting_stream
+  echo "left out: $left_out: the tool runs one kernel at a time, behind the host function that waits for the kernel"
+  step "memcheck with leak check" sanitize memcheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool memcheck --leak-check full "${common[@]}" "$bin/cuda_leaks" SHARD/"${SHARDS:-64}" "$left_out"
+  step "racecheck" sanitize racecheck "${SHARDS:-64}" "${LIMIT:-150}" "$tool" --tool racecheck "${common[@]}" "$bin/lockstep-conformance" --backend cuda --exclude "$left_out" --shard SHARD/"${SHARDS:-64}"
 }
 
 stages=("$@")

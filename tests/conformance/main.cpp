@@ -28,7 +28,7 @@ enum ExitCode : int {
 struct Options {
   std::string backend;
   std::filesystem::path waivers, report;
-  std::string filter = "*";
+  std::string filter = "*", exclude;
   bool list = false, verbose = false, json = false;
   int limit_seconds = 120;
   std::filesystem::path left, right;
@@ -93,6 +93,7 @@ int run(const Options& options) {
   if (!options.waivers.empty()) waivers = conformance::Waivers::load(options.waivers);
   conformance::RunOptions run_options;
   run_options.filter = options.filter;
+  run_options.exclude = options.exclude;
   run_options.verbose = options.verbose;
   run_options.full = options.full;
   run_options.shard = options.shard[0] - 1;
@@ -128,6 +129,7 @@ int main(int argc, char** argv) {
   app.add_option("--waivers", options.waivers, "TOML file of what the backend is known not to do");
   app.add_option("--report", options.report, "write the report as JSON");
   app.add_option("--filter", options.filter, "glob over case names, e.g. 'CAP_*'");
+  app.add_option("--exclude", options.exclude, "glob over case names that are left out");
   app.add_option("--limit", options.limit_seconds, "seconds one run of a case may take (120)")
       ->check(CLI::Range(1, 86400));
   app.add_flag("--full", options.full, "cases at their full size and number of rounds");

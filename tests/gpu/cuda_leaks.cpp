@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suite, or a part of it, and then the end of every primary context: only that
 // makes compute-sanitizer look for memory that is left in it.
-//   cuda_leaks I/N [FILTER]
+//   cuda_leaks I/N [EXCLUDE]
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -14,7 +14,7 @@ namespace {
 
 namespace ls = lockstep;
 
-bool run_part(std::size_t shard, std::size_t shards, const std::string& filter) {
+bool run_part(std::size_t shard, std::size_t shards, const std::string& exclude) {
   std::vector<ls::Device> devices = {ls::Device::open("cuda:0")};
   try {
     devices.push_back(ls::Device::open("cuda:1"));
@@ -25,7 +25,7 @@ bool run_part(std::size_t shard, std::size_t shards, const std::string& filter) 
   conformance::RunOptions options;
   options.shard = shard - 1;
   options.shards = shards;
-  options.filter = filter;
+  options.exclude = exclude;
   options.limit_seconds = 600;
   options.progress = &std::cerr;
   const conformance::Report report = conformance::run_suite(devices, waivers, options);
@@ -52,11 +52,11 @@ int main(int argc, char** argv) {
   std::size_t shard = 0, shards = 0;
   if (argc < 2 || std::sscanf(argv[1], "%zu/%zu", &shard, &shards) != 2 || shard < 1 ||
       shard > shards) {
-    std::fprintf(stderr, "usage: cuda_leaks I/N [FILTER]\n");
+    std::fprintf(stderr, "usage: cuda_leaks I/N [EXCLUDE]\n");
     return 2;
   }
   try {
-    const bool ok = run_part(shard, shards, argc > 2 ? argv[2] : "*");
+    const bool ok = run_part(shard, shards, argc > 2 ? argv[2] : "");
     const int ended = end_contexts();
     std::printf("contexts ended with %d\n", ended);
     std::fflush(stdout);

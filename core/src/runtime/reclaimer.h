@@ -29,7 +29,7 @@ class Reclaimer {
 
   /// Call where the last capture may have ended.
   void captures_ended(LoadedBackend& backend) noexcept;
-  /// Call where synchronising is allowed anyway. Asks streams whether they are done.
+  /// Asks streams whether they are done, unless a capture of ours is going on.
   void collect(LoadedBackend& backend) noexcept;
 
  private:

@@ -189,7 +189,10 @@ GraphExecState::~GraphExecState() {
   if (!may_release(device_state.generation)) return;
   device_state.backend.table.graph_exec_destroy(handle);
   if (last_stream != nullptr) {
-    device_state.backend.reclaimer.after_work(std::move(contents), std::move(last_stream));
+    auto& reclaimer = device_state.backend.reclaimer;
+    reclaimer.after_work(std::move(contents), std::move(last_stream));
+    // Most streams are done by now; nothing else may come that would ask them.
+    reclaimer.collect(device_state.backend);
   }
 }
 

@@ -229,6 +229,7 @@ Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
   std::size_t matched = 0;
   for (const Case& item : all_cases()) {
     if (!glob_match(options.filter, item.name)) continue;
+    if (glob_match(options.exclude, item.name)) continue;
     if (matched++ % options.shards != options.shard) continue;
     std::vector<Variant> variants = {Variant::kEager, Variant::kThread};
     if (item.make_work) variants.insert(variants.begin() + 1, Variant::kGraph);
@@ -244,7 +245,7 @@ Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
       report.results.push_back(std::move(result));
     }
   }
-  const bool all = options.filter == "*" && options.shards == 1;
+  const bool all = options.filter == "*" && options.exclude.empty() && options.shards == 1;
   if (all) report.waiver_problems = waivers.problems(target);
   return report;
 }

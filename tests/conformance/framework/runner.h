@@ -44,6 +44,7 @@ struct Report {
 
 struct RunOptions {
   std::string filter = "*";  ///< glob over case names
+  std::string exclude;       ///< glob over case names that are left out; empty = none
   bool verbose = false;
   bool full = false;  ///< cases at their full size and number of rounds
   /// Only every `shards`-th case, from the `shard`-th on: several processes share the suite.

@@ -54,6 +54,19 @@ TEST(Lifetime, ViewsKeepTheirMemory) {
   EXPECT_EQ(fake.control.allocations, 0);
 }
 
+TEST(Lifetime, AGraphWhoseLaunchesAreDoneLetsGoOfItsBuffersAtOnce) {
+  FakeDevice fake;
+  Stream stream = fake.device.create_stream();
+  {
+    const Buffer<int> buffer = fake.device.allocate<int>(4);
+    GraphExec exec = stream.capture([&](StreamRef& s) { s.fill(buffer, 1); }).instantiate();
+    exec.launch(stream);
+    stream.synchronize();
+    EXPECT_EQ(fake.control.allocations, 1);
+  }
+  EXPECT_EQ(fake.control.allocations, 0);
+}
+
 TEST(Lifetime, RegisteredMemoryIsGivenBack) {
   FakeDevice fake;
   std::vector<int> memory(4);
