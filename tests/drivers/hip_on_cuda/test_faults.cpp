@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
@@ -67,6 +69,20 @@ std::set<std::size_t> sample(const std::vector<std::string>& calls, std::size_t 
   return points;
 }
 
+// By LOCKSTEP_FAULT_POINTS "all", or "I/N" for every N-th from the I-th on.
+std::set<std::size_t> wanted_points(const std::vector<std::string>& calls, std::size_t sampled) {
+  const char* wanted = std::getenv("LOCKSTEP_FAULT_POINTS");
+  if (wanted == nullptr) return sample(calls, sampled);
+  std::size_t part = 1, parts = 1;
+  if (std::string(wanted) != "all" &&
+      (std::sscanf(wanted, "%zu/%zu", &part, &parts) != 2 || part < 1 || part > parts)) {
+    ADD_FAILURE() << "LOCKSTEP_FAULT_POINTS=" << wanted << " is neither \"all\" nor I/N";
+  }
+  std::set<std::size_t> points;
+  for (std::size_t point = part; point <= calls.size(); point += parts) points.insert(point);
+  return points;
+}
+
 int plausible_code(const std::string& call) {
   if (call.rfind("hiprtc", 0) == 0) return 6;
   if (call == "hipMalloc" || call == "hipHostMalloc") return 2;
@@ -99,10 +115,10 @@ Outcome outcome_of(const ProcessResult& result) {
   return code && count(result.err, "lockstep-digits: ") == 1 ? Outcome::kTypedError : Outcome::kBad;
 }
 
-void fail_every_call_once(const Library& library, std::size_t least, std::size_t wanted) {
+void fail_every_call_once(const Library& library, std::size_t least, std::size_t sampled) {
   const std::vector<std::string> calls = calls_of_digits(library);
   ASSERT_GT(calls.size(), least);
-  const std::set<std::size_t> chosen = sample(calls, wanted);
+  const std::set<std::size_t> chosen = wanted_points(calls, sampled);
   const std::vector<std::size_t> points(chosen.begin(), chosen.end());
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
