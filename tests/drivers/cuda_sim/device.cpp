@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "call.h"
+#include "visible_devices.h"
 
 // Devices, contexts and peers. There are primary contexts only.
 namespace cuda_sim {
@@ -38,9 +39,13 @@ Contexts& contexts() {
 }
 
 void check_device(CUdevice device) {
-  if (device < 0 || std::cmp_greater_equal(device, faults().devices())) {
+  if (device < 0 || std::cmp_greater_equal(device, visible().devices.size())) {
     refuse(CUDA_ERROR_INVALID_DEVICE, "no such device");
   }
+}
+
+std::uint32_t physical(CUdevice device) {
+  return visible().devices[static_cast<std::size_t>(device)];
 }
 
 // An H200's, as far as they matter to anybody; what the simulation cannot do is 0.
@@ -139,7 +144,7 @@ CUctx_st::CUctx_st(lockstep::hostrt::Device& d)
 CUDA_SIM_API cuDeviceGetCount(int* count) {
   return call("cuDeviceGetCount", [&] {
     require(count);
-    *count = static_cast<int>(faults().devices());
+    *count = static_cast<int>(visible().devices.size());
   });
 }
 CUDA_SIM_API cuDeviceGet(CUdevice* device, int ordinal) {
@@ -161,8 +166,7 @@ CUDA_SIM_API cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   return call("cuDeviceGetUuid_v2", [&] {
     require(uuid);
     check_device(device);
-    std::memcpy(uuid->bytes, "simulated driver", sizeof uuid->bytes);
-    uuid->bytes[15] = static_cast<char>(device);
+    std::memcpy(uuid->bytes, uuid_of(physical(device)).data(), sizeof uuid->bytes);
   });
 }
 CUDA_SIM_API cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
@@ -171,7 +175,7 @@ CUDA_SIM_API cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
     check_device(device);
     if (length < 13) refuse(CUDA_ERROR_INVALID_VALUE, "no room for an id");
     std::snprintf(id, static_cast<std::size_t>(length), "0000:%02X:00.0",
-                  static_cast<unsigned>(device + 1) & 0xFFU);
+                  (physical(device) + 1) & 0xFFU);
   });
 }
 CUDA_SIM_API cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {

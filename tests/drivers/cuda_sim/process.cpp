@@ -7,6 +7,7 @@
 #include <string>
 
 #include "call.h"
+#include "visible_devices.h"
 
 // The library itself: start, errors, addresses of functions.
 namespace cuda_sim {
@@ -137,8 +138,11 @@ CUDA_SIM_API cuInit(unsigned flags) {
   return call("cuInit", Needs::kNothing, [&] {
     if (flags != 0) refuse(CUDA_ERROR_INVALID_VALUE, "flags have to be 0");
     if (faults().devices() == 0) refuse(CUDA_ERROR_NO_DEVICE, "CUDA_SIM_DEVICES is 0");
+    if (visible().code != 0) {
+      refuse(static_cast<CUresult>(visible().code), "CUDA_VISIBLE_DEVICES leaves no device");
+    }
     hostrt::Settings settings;
-    settings.devices = faults().devices();
+    settings.devices = static_cast<std::uint32_t>(visible().devices.size());
     settings.memory_bytes = faults().memory_bytes();
     hostrt::Runtime::start(settings);
     static const int registered = std::atexit([] { g_shut_down = true; });

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "sim_environment.h"
 #include "support/temp_folder.h"
@@ -83,6 +86,36 @@ TEST(CudaSimChoice, DevicesAreListedAsSimulated) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("0: SIMULATED NVIDIA GPU, sm_90"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("1: SIMULATED NVIDIA GPU, sm_90"), std::string::npos) << result.out;
+}
+
+// What the real driver answered (docs/cuda-measured.md). Nothing of ours reads the list.
+TEST(Cases, DEV_04_MasksAreTheDriversBusiness) {
+  const std::vector<std::tuple<std::string, int, std::string>> rows = {
+      {"0", 1, ""},
+      {"1,0", 2, ""},
+      {"0,,1", 1, ""},
+      {"0,99,1", 1, ""},
+      {"GPU-73696d00", 1, ""},
+      {"0,GPU-73696d01", 1, ""},
+      {"", 0, "CUDA_ERROR_NO_DEVICE"},
+      {"-1", 0, "CUDA_ERROR_NO_DEVICE"},
+      {"99", 0, "CUDA_ERROR_NO_DEVICE"},
+      {"abc", 0, "CUDA_ERROR_NO_DEVICE"},
+      {"GPU-12345678", 0, "CUDA_ERROR_NO_DEVICE"},
+      {"1,1", 0, "CUDA_ERROR_INVALID_DEVICE"}};
+  for (const auto& [mask, count, code] : rows) {
+    const ProcessResult result =
+        run({program("lockstep"), "devices"},
+            simulated({{"CUDA_SIM_DEVICES", "2"}, {"CUDA_VISIBLE_DEVICES", mask}}));
+    EXPECT_EQ(result.exit_code, 0) << mask << ": " << result.err;
+    int seen = 0;
+    for (std::size_t at = 0;
+         (at = result.out.find("SIMULATED NVIDIA GPU, sm_90", at)) != std::string::npos; ++at) {
+      ++seen;
+    }
+    EXPECT_EQ(seen, count) << mask << ": " << result.out;
+    EXPECT_NE(result.out.find(code), std::string::npos) << mask << ": " << result.out;
+  }
 }
 
 }  // namespace
