@@ -70,7 +70,7 @@ const CallNames& call_names() {
 
 bool recording_active() noexcept {
   const lockstep_recorder* r = recorder();
-  return r != nullptr && r->active != nullptr && *r->active != 0;
+  return r != nullptr && r->active != nullptr && __atomic_load_n(r->active, __ATOMIC_RELAXED) != 0;
 }
 
 void define_stream(std::uint64_t stream, std::int32_t device, StreamKind kind) {

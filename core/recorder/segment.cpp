@@ -333,7 +333,7 @@ bool prepare(char* message, std::size_t capacity) noexcept {
     }
     if (ok) {
       pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-      if (g_settings.directory[0] != '\0') g_active = g_active | kWantedByParent;
+      if (g_settings.directory[0] != '\0') want(kWantedByParent, true);
     }
     g_prepared = ok ? Prepared::kYes : Prepared::kFailed;
   }
