@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver.h"
 
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -9,91 +8,9 @@
 #include "device_scope.h"
 
 // Devices, memory, streams and events. Launches and copies: enqueue.cpp; modules: module.cpp;
-// graphs: graph.cpp.
+// graphs: graph.cpp; names of calls: call_names.cpp.
 namespace lockstep::hip {
 namespace {
-
-// In the order of gpu::Call.
-constexpr std::array<const char*, gpu::kCallCount> kCallNames = {
-    "hipInit",
-    "hipRuntimeGetVersion",
-    "hipGetDeviceCount",
-    "hipGetDeviceProperties",
-    "hipDeviceGetAttribute",
-    "hipSetDevice",
-    "hipSetDevice",
-    "hipDeviceSynchronize",
-    "hipMemGetInfo",
-    "hipMalloc",
-    "hipFree",
-    "hipHostMalloc",
-    "hipHostFree",
-    "hipHostRegister",
-    "hipHostUnregister",
-    "hipMallocAsync",
-    "hipFreeAsync",
-    "hipMemPoolSetAttribute",
-    "hipPointerGetAttributes",
-    "hipDeviceCanAccessPeer",
-    "hipDeviceEnablePeerAccess",
-    "hipModuleLoadData",
-    "hipModuleUnload",
-    "hipModuleGetFunction",
-    "hipModuleGetGlobal",
-    "hipModuleGetFunction",
-    "hipFuncGetAttribute",
-    "hipFuncGetAttribute",
-    "hipStreamCreateWithPriority",
-    "hipStreamDestroy",
-    "hipStreamSynchronize",
-    "hipStreamQuery",
-    "hipStreamGetDevice",
-    "hipEventCreateWithFlags",
-    "hipEventRecord",
-    "hipEventQuery",
-    "hipEventSynchronize",
-    "hipEventElapsedTime",
-    "hipStreamWaitEvent",
-    "hipModuleLaunchKernel",
-    "hipModuleLaunchCooperativeKernel",
-    "hipLaunchHostFunc",
-    "hipMemcpyHtoDAsync",
-    "hipMemcpyDtoHAsync",
-    "hipMemcpyDtoDAsync",
-    "hipMemcpyAsync",
-    "hipMemcpyPeerAsync",
-    "hipMemcpy2DAsync",
-    "hipMemcpy3DAsync",
-    "hipMemcpy3DAsync",
-    "hipMemsetD8Async",
-    "hipMemsetD16Async",
-    "hipMemsetD32Async",
-    "hipMemset2DAsync",
-    "hipMemsetD2D16Async",
-    "hipMemsetD2D32Async",
-    "hipStreamBeginCapture",
-    "hipStreamEndCapture",
-    "hipStreamGetCaptureInfo",
-    "hipThreadExchangeStreamCaptureMode",
-    "hipGraphCreate",
-    "hipGraphClone",
-    "hipGraphAddKernelNode",
-    "hipGraphAddMemcpyNode",
-    "hipGraphAddMemsetNode",
-    "hipGraphAddHostNode",
-    "hipGraphAddEmptyNode",
-    "hipGraphAddChildGraphNode",
-    "hipGraphAddEventRecordNode",
-    "hipGraphAddEventWaitNode",
-    "hipGraphGetNodes",
-    "hipGraphGetEdges",
-    "hipGraphNodeGetParams",
-    "hipGraphInstantiate",
-    "hipGraphExecUpdate",
-    "hipGraphNodeSetEnabled",
-    "hipGraphLaunch",
-};
-static_assert(kCallNames.back() != nullptr, "one name a call");
 
 // "Current" is a device's ordinal here; 0 would be the null context.
 gpu::Context context_of(int ordinal) {
@@ -133,9 +50,6 @@ lockstep_code HipDriver::start(lockstep_error* error) {
 
 const gpu::Traits& HipDriver::traits() const { return traits_; }
 
-const char* HipDriver::call_name(gpu::Call call) const {
-  return kCallNames[static_cast<std::size_t>(call)];
-}
 const char* HipDriver::result_name(gpu::Result result) const {
   if (call_.hipGetErrorName_ == nullptr) return "";
   const char* text = call_.hipGetErrorName_(static_cast<hipError_t>(result));
