@@ -139,7 +139,9 @@ std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_devi
     return broken(std::to_string(threads) + " threads a block, the kernel can have " +
                   std::to_string(kernel.facts.max_threads_per_block));
   }
-  if (desc->shared_bytes == 0) return {};
+  if (desc->shared_bytes <= kernel.facts.max_dynamic_shared_bytes) return {};
+  // HIP crashes when it is asked about a kernel of another device than the current one.
+  const ContextScope scope(kernel.module->device->context);
   FunctionFacts now;  // the limit may have been raised since the kernel was found
   if (driver().function_facts(kernel.function, &now) == kSuccess &&
       desc->shared_bytes > now.max_dynamic_shared_bytes && now.max_dynamic_shared_bytes != 0) {

@@ -259,6 +259,12 @@ gpu::Result CaptureModel::wait_event(hipStream_t stream, hipEvent_t event) {
   if (state == nullptr) return call_.hipStreamWaitEvent_(stream, event, 0);
   return guarded([&]() -> gpu::Result {
     hostrt::StreamCapture& waiting = state_of(stream);
+    // The runtime's graphs are of one device: 5.7 refuses to launch others, 6.4 crashes, 7.2 gives
+    // kernels to the wrong device.
+    if (const auto origin = rules_.context_of(state->capture);
+        origin.has_value() && *origin != waiting.context) {
+      return kErrorNotSupported;
+    }
     const auto wait =
         rules_.wait_event(waiting, state->capture, state->recorded, "hipStreamWaitEvent");
     if (wait == hostrt::CaptureRules::Wait::kNothing) return hipSuccess;  // never recorded

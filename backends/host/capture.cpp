@@ -317,6 +317,12 @@ CaptureRules::Wait CaptureRules::wait_event(StreamCapture& stream, const EventCa
   return Wait::kExecute;
 }
 
+std::optional<std::uint64_t> CaptureRules::context_of(const EventCapture& event) {
+  const std::lock_guard lock(mutex_);
+  if (event.capture == nullptr || event.capture->origin == nullptr) return std::nullopt;
+  return event.capture->origin->context;
+}
+
 std::shared_ptr<Graph> CaptureRules::graph_of(const StreamCapture& stream) {
   const std::lock_guard lock(mutex_);
   return stream.capture == nullptr ? nullptr : stream.capture->graph;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,10 @@ class CaptureRules {
   // A stream waits for an event; `recorded`: it has been recorded at all. Joins captures.
   Wait wait_event(StreamCapture& stream, const EventCapture& event, bool recorded,
                   const char* call);
+
+  // The context of the stream on which the capture of the event's last record began; nothing when
+  // there is none, or it is over.
+  std::optional<std::uint64_t> context_of(const EventCapture& event);
 
   // What the stream's capture records into; null when it does not capture.
   std::shared_ptr<Graph> graph_of(const StreamCapture& stream);

@@ -20,6 +20,11 @@
 #define LOCKSTEP_HOST_DEVICE inline
 #endif
 
+#if (defined(__HIPCC__) || defined(__HIPCC_RTC__)) && !defined(__CUDACC__) && !defined(__trap)
+// CUDA's name for ending a kernel with an error, which HIP does not have.
+#define __trap() __builtin_trap()
+#endif
+
 namespace lockstep {
 
 namespace kernel_detail {
