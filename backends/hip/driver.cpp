@@ -308,6 +308,8 @@ gpu::Result HipDriver::host_free(void* address) {
   return call_.hipHostFree_(address);
 }
 gpu::Result HipDriver::host_register(void* address, std::uint64_t bytes) {
+  // 5.2 ends the process when memory is given back that the device sees at the same address.
+  if (library_.version.before(5, 3)) return kErrorNotSupported;
   if (const gpu::Result refused = captures_.check_unsafe("hipHostRegister")) return refused;
   return call_.hipHostRegister_(address, bytes, hipHostRegisterPortable);
 }
@@ -317,7 +319,8 @@ gpu::Result HipDriver::host_unregister(void* address) {
 }
 gpu::Result HipDriver::memory_allocate_async(std::uint64_t bytes, gpu::Handle stream,
                                              void** address) {
-  if (call_.hipMallocAsync_ == nullptr) return kErrorNotSupported;
+  // 5.2 has the call, says that it has no pools, and never ends destroying the stream.
+  if (call_.hipMallocAsync_ == nullptr || library_.version.before(5, 3)) return kErrorNotSupported;
   return captures_.enqueue(to_stream(stream), "hipMallocAsync", [&] {
     return call_.hipMallocAsync_(address, bytes, to_stream(stream));
   });

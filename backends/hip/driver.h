@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -135,6 +136,8 @@ class HipDriver final : public gpu::Driver {
   Metadata metadata_of(gpu::Handle module);
   bool has_memory_pools(int ordinal);
   int attribute(int ordinal, int number, int otherwise);
+  bool is_broken_set(std::uint64_t destination, std::uint64_t bytes) const;
+  gpu::Result set_bytes(const gpu::Set& set, std::uint64_t bytes, hipStream_t stream);
   gpu::Result set_rows(const gpu::Set& set, hipStream_t stream);
   gpu::Result launch_by_callback(lockstep_host_function function, void* user, hipStream_t stream);
 
@@ -147,6 +150,8 @@ class HipDriver final : public gpu::Driver {
   gpu::Traits traits_;
   CaptureModel captures_{call_};
   Hiprtc hiprtc_;
+  std::once_flag byte_table_made_;
+  unsigned char* byte_table_ = nullptr;  // in host memory that devices reach
   std::shared_mutex mutex_;
   std::unordered_map<gpu::Handle, Metadata> modules_;
 };

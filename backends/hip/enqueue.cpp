@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <mutex>
 
 #include "../gpu/capture.h"
 #include "driver.h"
@@ -102,6 +103,10 @@ gpu::Result HipDriver::enqueue_copy(const gpu::Copy& copy, gpu::Call call, hipSt
 gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStream_t on) {
   void* const to = to_pointer(set.destination);
   const std::uint64_t count = set.width * set.height;  // the flat forms take contiguous rows
+  if (is_broken_set(set.destination, count * set.value_size) &&
+      (call == gpu::Call::kSet8 || call == gpu::Call::kSet16 || call == gpu::Call::kSet32)) {
+    return set_bytes(set, count * set.value_size, on);
+  }
   switch (call) {
     case gpu::Call::kSet8:
       return call_.hipMemsetD8Async_(to, static_cast<unsigned char>(set.value), count, on);
@@ -124,6 +129,34 @@ gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStrea
     return call_.hipMemsetD2D32Async_(to, set.pitch, set.value, set.width, set.height, on);
   }
   return set_rows(set, on);
+}
+
+// 5.2 fills up to the next multiple of 8 first, and does not look whether the set ends before it:
+// it writes behind the end, and then everywhere.
+bool HipDriver::is_broken_set(std::uint64_t destination, std::uint64_t bytes) const {
+  const std::uint64_t head = (8 - destination % 8) % 8;
+  return bytes < head && library_.version.before(5, 3);
+}
+
+// Byte by byte, copied from a table of all bytes: every other form of a set ends in the same place.
+gpu::Result HipDriver::set_bytes(const gpu::Set& set, std::uint64_t bytes, hipStream_t stream) {
+  constexpr std::size_t kValues = 256;
+  std::call_once(byte_table_made_, [&] {
+    void* made = nullptr;
+    if (call_.hipHostMalloc_(&made, kValues, hipHostMallocPortable) != hipSuccess) return;
+    byte_table_ = static_cast<unsigned char*>(made);  // never given back
+    for (std::size_t value = 0; value < kValues; ++value) {
+      byte_table_[value] = static_cast<unsigned char>(value);
+    }
+  });
+  if (byte_table_ == nullptr) return hipErrorOutOfMemory;
+  for (std::uint64_t i = 0; i < bytes; ++i) {
+    const std::uint32_t value = set.value >> i % set.value_size * 8 & 0xFFU;
+    const int result =
+        call_.hipMemcpyHtoDAsync_(to_pointer(set.destination + i), byte_table_ + value, 1, stream);
+    if (result != hipSuccess) return result;
+  }
+  return hipSuccess;
 }
 
 // One call a row, where the runtime sets no 16 or 32-bit values in two dimensions. A capture would
