@@ -136,6 +136,7 @@ class HipDriver final : public gpu::Driver {
   Metadata metadata_of(gpu::Handle module);
   bool has_memory_pools(int ordinal);
   int attribute(int ordinal, int number, int otherwise);
+  bool captures_now(hipStream_t stream) const;
   bool is_broken_set(std::uint64_t destination, std::uint64_t bytes) const;
   gpu::Result set_bytes(const gpu::Set& set, std::uint64_t bytes, hipStream_t stream);
   gpu::Result set_rows(const gpu::Set& set, hipStream_t stream);

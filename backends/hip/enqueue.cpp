@@ -117,6 +117,8 @@ gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStrea
     default:
       break;
   }
+  // 5.7 answers that an argument is invalid.
+  if (library_.version.before(6, 0) && captures_now(on)) return kErrorNotSupported;
   if (is_byte_pattern(set)) {
     return call_.hipMemset2DAsync_(to, set.pitch, static_cast<int>(set.value & 0xFFU),
                                    set.width * set.value_size, set.height, on);
@@ -129,6 +131,15 @@ gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStrea
     return call_.hipMemsetD2D32Async_(to, set.pitch, set.value, set.width, set.height, on);
   }
   return set_rows(set, on);
+}
+
+// The runtime is asked, since the rules are locked while they watch over a call.
+bool HipDriver::captures_now(hipStream_t stream) const {
+  if (!gpu::captures_open()) return false;
+  hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+  return call_.hipStreamGetCaptureInfo_v2_(stream, &status, nullptr, nullptr, nullptr, nullptr) ==
+             hipSuccess &&
+         status != hipStreamCaptureStatusNone;
 }
 
 // 5.2 fills up to the next multiple of 8 first, and does not look whether the set ends before it:
@@ -162,15 +173,7 @@ gpu::Result HipDriver::set_bytes(const gpu::Set& set, std::uint64_t bytes, hipSt
 // One call a row, where the runtime sets no 16 or 32-bit values in two dimensions. A capture would
 // make as many nodes of it, which is another graph than the same program makes elsewhere.
 gpu::Result HipDriver::set_rows(const gpu::Set& set, hipStream_t stream) {
-  if (gpu::captures_open()) {
-    // The runtime is asked, since the rules are locked while they watch over this call.
-    hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
-    if (const int result = call_.hipStreamGetCaptureInfo_v2_(stream, &status, nullptr, nullptr,
-                                                             nullptr, nullptr)) {
-      return result;
-    }
-    if (status != hipStreamCaptureStatusNone) return kErrorNotSupported;
-  }
+  if (captures_now(stream)) return kErrorNotSupported;
   for (std::uint64_t row = 0; row < set.height; ++row) {
     void* const to = to_pointer(set.destination + row * set.pitch);
     const int result =
