@@ -18,10 +18,15 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LINES_OF_A_FAILURE = 40
+NOT_RUN = 77
 
 
 class LaneFailure(Exception):
     """Why a lane failed, in words."""
+
+
+class LaneNotRun(Exception):
+    """A script said that this machine has not what the lane needs."""
 
 
 class LaneResult:
@@ -32,6 +37,7 @@ class LaneResult:
         self.skips = []
         self.seconds = 0.0
         self.failure = ""
+        self.not_run = ""
 
 
 def run(command, environment=None, allow_failure=False):
@@ -95,6 +101,17 @@ def run_preset(lane, result):
         raise LaneFailure(f"{result.ran} tests ran, at least {lane['minimum_tests']} have to")
 
 
+def run_script(lane):
+    """Exit code 77 is "cannot be run here", and the script has said why; anything else is a result."""
+    code = run(lane["command"], lane.get("environment"), allow_failure=True)
+    if code == NOT_RUN:
+        if lane.get("may_not_run", False):
+            raise LaneNotRun("this machine has not what it needs; the reason is above")
+        raise LaneFailure("it was not run, and it has to be")
+    if code != 0:
+        raise LaneFailure(f"`{' '.join(lane['command'])}` exited with {code}")
+
+
 def run_lane(lane):
     result = LaneResult(lane["name"])
     print(f"\n=== lane {lane['name']} ===", flush=True)
@@ -103,7 +120,10 @@ def run_lane(lane):
         if lane["kind"] == "preset":
             run_preset(lane, result)
         else:
-            run(lane["command"], lane.get("environment"))
+            run_script(lane)
+    except LaneNotRun as reason:
+        result.not_run = str(reason)
+        print(f"lane {lane['name']} not run: {reason}", flush=True)
     except LaneFailure as failure:
         result.failure = str(failure)
         print(f"lane {lane['name']} failed: {failure}", flush=True)
@@ -141,7 +161,7 @@ def main():
     for result in results:
         print(
             f"{result.name:<14} {result.ran:>4}  {len(result.failures):>6}  {len(result.skips):>7}  {result.seconds:>7.0f}  "
-            + (f"FAILED: {result.failure}" if result.failure else "ok")
+            + (f"FAILED: {result.failure}" if result.failure else f"NOT RUN: {result.not_run}" if result.not_run else "ok")
         )
     for lane in lanes:
         if lane not in chosen:

@@ -136,6 +136,8 @@ class HipDriver final : public gpu::Driver {
   Metadata metadata_of(gpu::Handle module);
   bool has_memory_pools(int ordinal);
   int attribute(int ordinal, int number, int otherwise);
+  gpu::Result follow_last_launch(gpu::Handle exec, hipStream_t stream);
+  void forget_launches(gpu::Handle exec, hipStream_t stream);
   bool captures_now(hipStream_t stream) const;
   bool is_broken_set(std::uint64_t destination, std::uint64_t bytes) const;
   gpu::Result set_bytes(const gpu::Set& set, std::uint64_t bytes, hipStream_t stream);
@@ -155,6 +157,7 @@ class HipDriver final : public gpu::Driver {
   unsigned char* byte_table_ = nullptr;  // in host memory that devices reach
   std::shared_mutex mutex_;
   std::unordered_map<gpu::Handle, Metadata> modules_;
+  std::unordered_map<gpu::Handle, hipStream_t> last_launches_;  // of executable graphs
 };
 
 }  // namespace lockstep::hip

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <mutex>
 
 #include "driver.h"
 
@@ -277,6 +279,7 @@ gpu::Result HipDriver::graph_instantiate(gpu::Handle graph, gpu::Handle* exec) {
                                     nullptr, nullptr, 0);
 }
 gpu::Result HipDriver::graph_exec_destroy(gpu::Handle exec) {
+  forget_launches(exec, nullptr);
   return call_.hipGraphExecDestroy_(static_cast<hipGraphExec_t>(exec));
 }
 
@@ -300,10 +303,47 @@ gpu::Result HipDriver::graph_exec_set_enabled(gpu::Handle exec, gpu::Handle node
 }
 gpu::Result HipDriver::graph_launch(gpu::Handle exec, gpu::Handle stream) {
   const auto on = static_cast<hipStream_t>(stream);
+  // 5.2 follows the special handles as if they were a stream's address.
+  if ((on == nullptr || on == hipStreamPerThread) && library_.version.before(5, 3)) {
+    return kErrorNotSupported;
+  }
   if (const gpu::Result refused = captures_.check_not_capturing(on, "hipGraphLaunch")) {
     return refused;
   }
+  if (const gpu::Result result = follow_last_launch(exec, on)) return result;
   return call_.hipGraphLaunch_(static_cast<hipGraphExec_t>(exec), on);
+}
+
+// Launches of one executable graph follow each other, as on CUDA; the runtime orders them within a
+// stream only.
+gpu::Result HipDriver::follow_last_launch(gpu::Handle exec, hipStream_t stream) {
+  hipStream_t former = stream;
+  {
+    const std::unique_lock lock(mutex_);
+    const auto known = last_launches_.find(exec);
+    if (known != last_launches_.end()) former = known->second;
+    last_launches_[exec] = stream;
+  }
+  if (former == stream) return hipSuccess;
+  if (captures_now(former)) return kErrorNotSupported;  // what ran before cannot be waited for now
+  hipEvent_t event = nullptr;
+  if (const int result = call_.hipEventCreateWithFlags_(&event, hipEventDisableTiming)) {
+    return result;
+  }
+  int result = call_.hipEventRecord_(event, former);
+  if (result == hipSuccess) result = call_.hipStreamWaitEvent_(stream, event, 0);
+  call_.hipEventDestroy_(event);
+  return result;
+}
+
+// A stream that goes has done its work: the runtime waits for it.
+void HipDriver::forget_launches(gpu::Handle exec, hipStream_t stream) {
+  const std::unique_lock lock(mutex_);
+  if (exec != nullptr) last_launches_.erase(exec);
+  if (stream == nullptr) return;
+  for (auto at = last_launches_.begin(); at != last_launches_.end();) {
+    at = at->second == stream ? last_launches_.erase(at) : std::next(at);
+  }
 }
 
 }  // namespace lockstep::hip
