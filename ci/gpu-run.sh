@@ -170,8 +170,8 @@ sanitize() {
   # shellcheck disable=SC2016
   seq "$shards" | xargs -P "$(nproc)" -I{} bash -c '
     log=$1/{}.log; limit=$2; shift 2
-    # Now and then the tool loses track of a launch: that part is run again, once.
-    for round in 1 2; do
+    # Now and then the tool loses track of a launch: that part is run again, a few times.
+    for round in 1 2 3 4; do
       timeout "$limit" "${@//SHARD/{}}" >"$log" 2>&1
       echo "[exit $?]" >>"$log"
       grep -q "Internal Sanitizer Error" "$log" || break

@@ -262,7 +262,7 @@ TEST_F(CudaScenario, BlockingUploadIsNotOrderedForOtherStreams) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the data race that ThreadSanitizer would report is what this test shows";
 #endif
-  // Ends of small uploads are there when the call returns; those of big ones need not be.
+  // Up to 256 KiB it is chance on a GPU: 0 of 200, 2 of 20 and 200 of 200 were all seen.
   const std::size_t sizes[] = {65536, 262144, 1146880, 16 << 20};
   CUdeviceptr big = 0;
   ASSERT_EQ(cuMemAlloc(&big, 16 << 20), CUDA_SUCCESS);
@@ -278,9 +278,7 @@ TEST_F(CudaScenario, BlockingUploadIsNotOrderedForOtherStreams) {
       ASSERT_EQ(cuMemcpyDtoH(&read, driver.y, 4), CUDA_SUCCESS);
       if (read != static_cast<float>(round)) ++stale;
     }
-    if (bytes <= 262144) {
-      EXPECT_EQ(stale, 0) << bytes;
-    } else {
+    if (bytes > 262144) {
       EXPECT_GT(stale, 0) << bytes;
     }
   }
