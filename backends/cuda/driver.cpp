@@ -99,26 +99,27 @@ bool is_device_kind(std::uint32_t kind) {
   return kind == LOCKSTEP_MEMORY_DEVICE || kind == LOCKSTEP_MEMORY_MANAGED;
 }
 
+gpu::Traits make_traits() {
+  gpu::Traits traits;
+  traits.name = "cuda";
+  traits.vendor = "NVIDIA";
+  traits.legacy_stream = CU_STREAM_LEGACY;
+  traits.per_thread_stream = CU_STREAM_PER_THREAD;
+  traits.failures_lose_the_context = true;
+  return traits;
+}
+
 }  // namespace
+
+CudaDriver::CudaDriver() : traits_(make_traits()) {}
 
 lockstep_code CudaDriver::start(lockstep_error* error) {
   const lockstep_code code = library_.load(error);
   call_ = library_.call;
   nvrtc_.set_driver_version(library_.version);
+  // Measured on 13.0 (docs/cuda-measured.md, row "context"); older ones were not asked.
+  traits_.launches_need_context = library_.version < 13000;
   return code;
-}
-
-const gpu::Traits& CudaDriver::traits() const {
-  static const gpu::Traits traits = [] {
-    gpu::Traits made;
-    made.name = "cuda";
-    made.vendor = "NVIDIA";
-    made.legacy_stream = CU_STREAM_LEGACY;
-    made.per_thread_stream = CU_STREAM_PER_THREAD;
-    made.failures_lose_the_context = true;
-    return made;
-  }();
-  return traits;
 }
 
 const char* CudaDriver::call_name(gpu::Call call) const {

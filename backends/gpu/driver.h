@@ -124,6 +124,8 @@ struct Traits {
   std::uint64_t max_grid_times_block = 0;  // threads in one dimension; 0 = no such limit
   // True: a kernel's failure takes its context along, and every later call answers the same number.
   bool failures_lose_the_context = false;
+  // False: a launch into a stream that we made takes its context from there, whatever is current.
+  bool launches_need_context = true;
 };
 
 class Driver {

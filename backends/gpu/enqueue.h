@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "capture.h"
 #include "objects.h"
 #include "state.h"
@@ -18,6 +20,20 @@ void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
             const lockstep_record& record, bool makes_node);
 
 inline std::uint32_t name_of(Call call) { return g_state.names[static_cast<std::size_t>(call)]; }
+
+// What a launch needs of the context. While something captures the driver is asked more.
+class LaunchScope {
+ public:
+  explicit LaunchScope(const lockstep_stream* stream) {
+    if (stream->origin != lockstep_stream::Origin::kOwn || captures_open() ||
+        driver().traits().launches_need_context) {
+      context_.emplace(stream->context);
+    }
+  }
+
+ private:
+  std::optional<ContextScope> context_;
+};
 
 // fill(record): completes the group of the kind. perform(): the driver call.
 template <class Fill, class Perform>

@@ -104,8 +104,9 @@ lockstep_code graph_exec_set_enabled(lockstep_graph_exec* exec, std::uint32_t no
 
 lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stream,
                                 lockstep_error* error) {
-  ContextScope scope(stream->context);
+  const LaunchScope scope(stream);
   if (exec->stale.load(std::memory_order_acquire)) [[unlikely]] {
+    const ContextScope context(stream->context);
     std::lock_guard lock(exec->mutex);
     if (const lockstep_code code = define(exec, error)) return code;
   }

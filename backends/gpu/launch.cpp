@@ -200,7 +200,7 @@ lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
                      lockstep_error* error) {
   KernelLaunch planned;
   if (const lockstep_code code = plan_launch(desc, &planned, error)) return code;
-  ContextScope scope(stream->context);
+  const LaunchScope scope(stream);
   const lockstep_kernel* kernel = desc->kernel;
   const Result result = enqueue(
       stream, LOCKSTEP_RECORD_KERNEL, kernel->name_number, true,
