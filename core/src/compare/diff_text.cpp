@@ -96,6 +96,9 @@ template <typename Lookup>
 std::string render(const DiffReport& report, const std::vector<ReportLine>& lines,
                    const DiffTextOptions& options, const Lookup& lookup) {
   std::string text = verdict(report);
+  std::uint64_t largest = 0;
+  for (const ReportLine& line : lines) largest = std::max(largest, line.index);
+  const std::size_t index_width = std::max<std::size_t>(fmt::formatted_size("{}", largest), 3) + 1;
   for (const ReportLine& line : lines) {
     if (line.mark == '.') {
       text += "  …\n";
@@ -115,8 +118,8 @@ std::string render(const DiffReport& report, const std::vector<ReportLine>& line
                         : line.mark == '+' ? "\x1b[32m"
                                            : "";
     const char* plain = *color == '\0' ? "" : "\x1b[0m";
-    text += fmt::format("{}  {} {:<4}{}{}   stream {}{}\n", color, line.mark, line.index, what, gap,
-                        entry->stream_index, plain);
+    text += fmt::format("{}  {} {:<{}}{}{}   stream {}{}\n", color, line.mark, line.index,
+                        index_width, what, gap, entry->stream_index, plain);
   }
   if (!options.all && report.changes.size() > 1) {
     const std::size_t more = report.changes.size() - 1;

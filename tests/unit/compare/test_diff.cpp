@@ -229,6 +229,21 @@ TEST(DiffText, AllShowsEveryChangeWithColorOnRequest) {
   EXPECT_THAT(text, Not(HasSubstr("--all")));
 }
 
+TEST(DiffText, ColumnsStayApartBeyondPosition999) {
+  Trace left, right;
+  for (int i = 0; i < 1001; ++i) left.entries.push_back(kernel("A"));
+  right = left;
+  left.entries.push_back(kernel("B"));
+  right.entries.push_back(kernel("C"));
+  DiffTextOptions options;
+  options.context = 2;
+  const std::string text = to_text(diff(left, right), view(left), view(right), options);
+  EXPECT_THAT(text, HasSubstr("\n    999  kernel  A"));
+  EXPECT_THAT(text, HasSubstr("\n    1000 kernel  A"));
+  EXPECT_THAT(text, HasSubstr("\n  - 1001 kernel  B"));
+  EXPECT_THAT(text, HasSubstr("\n  + 1001 kernel  C"));
+}
+
 TEST(DiffText, EqualIsOneLine) {
   const Trace trace = kernels({"A"});
   EXPECT_EQ(to_text(diff(trace, trace), view(trace), view(trace)), "equal: 1 entry\n");
