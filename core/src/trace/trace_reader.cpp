@@ -22,21 +22,26 @@ void ItemReader::fail(ErrorCode code, const std::string& what, std::uint64_t lin
 }
 
 void ItemReader::read_header() {
+  constexpr const char* kNoHeader = "not a Lockstep trace (the first line is not its header)";
   std::string_view line;
   if (source_.next(line) != LineSource::Status::kLine) {
     const std::string_view text = source_.cut_text();
     if (!text.empty() && text.front() != '{' && text.front() != '\x28') {
-      fail(ErrorCode::kInvalidFile, "not a trace: it does not begin with a header line", 1);
+      fail(ErrorCode::kInvalidFile, kNoHeader, 1);
     }
     fail(ErrorCode::kTruncatedFile, "truncated before the end of its first line", 1);
   }
   try {
     kind_ = decoder_.decode(line, item_);
   } catch (const DecodeError& error) {
+    // What a JSON parser thinks of a file that is something else helps nobody.
+    if (line.find("\"lockstep_trace\"") == std::string_view::npos) {
+      fail(ErrorCode::kInvalidFile, kNoHeader, 1);
+    }
     fail(ErrorCode::kInvalidFile, fmt::format("not a trace header: {}", error.what()), 1);
   }
   if (kind_ != LineKind::kHeader) {
-    fail(ErrorCode::kInvalidFile, "not a trace: the first line has no \"lockstep_trace\"", 1);
+    fail(ErrorCode::kInvalidFile, kNoHeader, 1);
   }
 }
 
