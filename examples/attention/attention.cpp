@@ -100,11 +100,11 @@ int run(const example::Options& options) {
   verify.outputs = {ls::as_bytes(device_out)};
   const ls::VerifyReport report = ls::verify(graph, step, verify);
 
-  std::cout << "device " << device.id() << ": " << device.name() << '\n'
-            << "largest error against double precision " << largest_error
+  example::print_device(device);
+  std::cout << "largest error against double precision " << largest_error
             << (right ? " (right)" : " (WRONG)") << ", "
             << (report.ok() ? "replay verified (L0-L4)" : "replay NOT verified") << '\n';
-  if (!report.ok()) std::cout << report << '\n';
+  if (!report.ok()) std::cout << report;
   example::write_values(options, "attention", out);
   if (!options.output.empty())
     ls::write_trace(options.output / "attention.jsonl", recording, {.force = true});

@@ -9,6 +9,10 @@
 
 /// \file
 /// What the examples share: one way to take options and one meaning of exit codes.
+namespace lockstep {
+class Device;
+}
+
 namespace example {
 
 /// Exit codes of every example, those of the `lockstep` command line.
@@ -17,7 +21,7 @@ enum ExitCode : int {
   kDifferent = 1,  ///< a result is wrong, or a verification failed
   kUsage = 2,
   kBadInput = 3,     ///< a data file is missing or damaged
-  kUnavailable = 4,  ///< the device that was asked for is not there
+  kUnavailable = 4,  ///< the device that was asked for is not there, or cannot do this
   kInternal = 5,
 };
 
@@ -31,6 +35,9 @@ struct Options {
 /// and exit codes.
 int run(int argc, char** argv, const std::string& description,
         const std::filesystem::path& default_data, const std::function<int(const Options&)>& body);
+
+/// The line that every example begins with: which device it is.
+void print_device(const lockstep::Device& device);
 
 /// Values on standard output and, with --out, in a file that a later run can be compared with.
 /// One number a line, 9 significant digits.

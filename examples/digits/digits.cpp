@@ -58,7 +58,7 @@ int run(const example::Options& options) {
 
   const ls::Device device = ls::Device::open(options.device);
   ls::Stream stream = device.create_stream();
-  std::cout << "device " << device.id() << ": " << device.name() << ", " << device.arch() << '\n';
+  example::print_device(device);
 
   // Eager: every batch size in turn, all of it in one trace.
   const Classifier classifier(device, weights);
@@ -72,17 +72,16 @@ int run(const example::Options& options) {
   }
   const ls::Trace eager_recording = eager_trace.trace();
 
-  // One graph a batch size.
+  // Replay: the same work, launched by one graph a batch size. The weights go up again, so that the
+  // two traces hold the same operations; the captures are recorded too, so that `lockstep verify`
+  // can compare each graph with what was captured.
+  ls::LaunchTrace replay_trace;
+  classifier.upload(stream, weights);
   std::vector<ls::GraphExec> graphs;
   for (const auto& batch : batches) {
     graphs.push_back(
         stream.capture([&](ls::Stream& s) { classifier.enqueue(s, batch); }).instantiate());
   }
-
-  // Replay: the same work, launched by the graphs. The weights go up again, so that the two traces
-  // hold the same operations.
-  ls::LaunchTrace replay_trace;
-  classifier.upload(stream, weights);
   bool same = true;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     same = classify(samples, batches[i], stream, [&] { graphs[i].launch(stream); }) == eager[i] &&
@@ -109,7 +108,7 @@ int run(const example::Options& options) {
               << samples.labels.size() << " right, graph of " << graphs[i].graph().node_count()
               << " nodes, " << (report.ok() ? "replay verified (L0-L4)" : "replay NOT verified")
               << '\n';
-    if (!report.ok()) std::cout << report << '\n';
+    if (!report.ok()) std::cout << report;
     verified = verified && report.ok();
   }
 

@@ -82,11 +82,11 @@ int run(const example::Options& options) {
   verify.outputs = {ls::as_bytes(total), ls::as_bytes(extremes), ls::as_bytes(histogram)};
   const ls::VerifyReport report = ls::verify(graph, step, verify);
 
-  std::cout << "device " << device.id() << ": " << device.name() << '\n'
-            << "sum " << sum[0] << ", range " << range[0] << " to " << range[1]
+  example::print_device(device);
+  std::cout << "sum " << sum[0] << ", range " << range[0] << " to " << range[1]
             << (right ? " (right)" : " (WRONG)") << ", "
             << (report.ok() ? "replay verified (L0-L4)" : "replay NOT verified") << '\n';
-  if (!report.ok()) std::cout << report << '\n';
+  if (!report.ok()) std::cout << report;
   std::vector<float> results = {static_cast<float>(sum[0]), static_cast<float>(range[0]),
                                 static_cast<float>(range[1])};
   results.insert(results.end(), bins.begin(), bins.end());

@@ -74,13 +74,13 @@ int run(const example::Options& options) {
   verify.outputs = {ls::as_bytes(sum)};
   const ls::VerifyReport report = ls::verify(graph, step, verify);
 
-  std::cout << "device " << device.id() << ": " << device.name() << '\n'
-            << recording.entries.size() << " entries recorded, graph of "
+  example::print_device(device);
+  std::cout << recording.entries.size() << " entries recorded, graph of "
             << graph.graph().node_count() << " nodes and " << graph.graph().edges().size()
             << " edges\n"
             << "values " << (right_values ? "right" : "WRONG") << ", "
             << (report.ok() ? "replay verified (L0-L4)" : "replay NOT verified") << '\n';
-  if (!report.ok()) std::cout << report << '\n';
+  if (!report.ok()) std::cout << report;
   example::write_values(options, "streams", values);
   if (!options.output.empty())
     ls::write_trace(options.output / "streams.jsonl", recording, {.force = true});

@@ -43,6 +43,13 @@ TEST(Digits, ClassifiesVerifiesAndEqualsGolden) {
     EXPECT_EQ(report.left_entries, 6u + 411u * 6u);
     EXPECT_EQ(report.right_entries, report.left_entries);
   }
+  const auto verified =
+      ls::testing::run({std::string(LOCKSTEP_TEST_BIN_DIR) + "/lockstep", "verify",
+                        (folder.path() / "digits-replay.jsonl").string()});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(
+      verified.out,
+      ::testing::MatchesRegex("(graph [0-9] version 1: replay verified .L0-L3.: 6 entries\n){3}"));
 }
 
 class EveryExample : public ::testing::TestWithParam<const char*> {};
@@ -67,11 +74,23 @@ TEST_P(EveryExample, AnExplicitDeviceThatIsNotThereIsFour) {
 }
 
 TEST_P(EveryExample, UnknownDevicesAndOptionsAreUsage) {
-  EXPECT_EQ(run_example(GetParam(), {"--colour", "red"}).exit_code, 2);
+  const auto option = run_example(GetParam(), {"--colour", "red"});
+  EXPECT_EQ(option.exit_code, 2);
+  EXPECT_EQ(option.err, std::string("lockstep-") + GetParam() +
+                            ": '--colour' was not expected; --help lists the options\n");
+  const auto valueless = run_example(GetParam(), {"--device"});
+  EXPECT_EQ(valueless.exit_code, 2);
+  EXPECT_THAT(valueless.err, HasSubstr(std::string("lockstep-") + GetParam() + ": --device"));
   EXPECT_EQ(run_example(GetParam(), {"--help"}).exit_code, 0);
   const auto unknown = run_example(GetParam(), {"--device", "foo"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("host")) << "the message lists what there is";
+}
+
+TEST_P(EveryExample, AFolderThatCannotBeMadeIsNamedWithTheReason) {
+  const auto result = run_example(GetParam(), {"--device", "host", "--out", "/proc/nope"});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_THAT(result.err, HasSubstr(": --out /proc/nope: the folder cannot be made: No such file"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, EveryExample,
