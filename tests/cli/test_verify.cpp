@@ -80,13 +80,37 @@ TEST(CliVerify, ReplayThatDoesSomethingElse) {
 TEST(CliVerify, NothingToVerifyIsNotVerified) {
   const ProcessResult text = lockstep_cli({"verify", trace_path("mlp-eager-b8-fp32")});
   EXPECT_EQ(text.exit_code, 1);
-  EXPECT_NE(text.err.find("nothing to verify"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find("nothing to verify: the trace has no graph that was launched"),
+            std::string::npos)
+      << text.err;
   const ProcessResult result = lockstep_cli({"verify", trace_path("mlp-eager-b8-fp32"), "--json"});
   EXPECT_EQ(result.exit_code, 1);
   const auto json = checked_json(result.out, "verify");
   EXPECT_EQ(json.at("ok"), false);
   EXPECT_EQ(json.at("graphs").size(), 0u);
   EXPECT_NE(json.at("reason").get<std::string>().find("nothing to verify"), std::string::npos);
+}
+
+TEST(CliVerify, ACaptureThatWasNeverLaunchedIsSaidToBeOne) {
+  const TempFolder folder;
+  const std::string file = recording(folder, "same.jsonl", {1, 2}, {1, 2});
+  Trace trace = read_trace(file);
+  trace.entries.pop_back();  // the launch
+  trace.graphs.clear();
+  write_trace(folder / "captured.jsonl", trace);
+  const ProcessResult result = lockstep_cli({"verify", folder / "captured.jsonl"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("nothing to verify: no graph was launched while this was recorded"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST(CliVerify, ValuesNeedTheProgram) {
+  const ProcessResult result =
+      lockstep_cli({"verify", trace_path("mlp-eager-b8-fp32"), "--level", "L4"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("a trace holds no values: L4 needs the program"), std::string::npos)
+      << result.err;
 }
 
 TEST(CliVerify, TruncatedIsNotVerified) {

@@ -1,11 +1,11 @@
-# cmake -DPAGE=README.md -DOUTPUT=program.cpp -P extract_program.cmake: the page's only block of C++
-# with a main function, as it stands.
+# cmake -DPAGE=README.md "-DMARK=int main()" -DOUTPUT=program.cpp -P extract_program.cmake: the page's
+# block of C++ in which MARK stands first, as it stands.
 file(READ "${PAGE}" _page)
-string(FIND "${_page}" "int main()" _main)
-if(_main EQUAL -1)
-  message(FATAL_ERROR "${PAGE} has no program")
+string(FIND "${_page}" "${MARK}" _mark)
+if(_mark EQUAL -1)
+  message(FATAL_ERROR "${PAGE} has no program with ${MARK}")
 endif()
-string(SUBSTRING "${_page}" 0 ${_main} _before)
+string(SUBSTRING "${_page}" 0 ${_mark} _before)
 string(FIND "${_before}" "```cpp\n" _begin REVERSE)
 math(EXPR _begin "${_begin} + 7")
 string(SUBSTRING "${_page}" ${_begin} -1 _rest)

@@ -14,16 +14,28 @@
 namespace lockstep::cli {
 namespace {
 
-constexpr const char* kNothing =
-    "nothing to verify: the trace has no graph that was captured while it was recorded, and no "
-    "ranges marked \"eager\" and \"replay\"";
+/// Why a trace without graphs and without marked ranges verifies nothing.
+std::string nothing_to_verify(const Trace& trace) {
+  const bool captured =
+      std::any_of(trace.entries.begin(), trace.entries.end(),
+                  [](const auto& entry) { return entry.has(EntryFlag::kCaptured); });
+  return captured
+             ? "nothing to verify: no graph was launched while this was recorded; what was "
+               "captured there is in the trace, but no replay of it (what lockstep::verify() "
+               "launches is not recorded)"
+             : "nothing to verify: the trace has no graph that was launched, and no ranges marked "
+               "\"eager\" and \"replay\"; `lockstep diff` compares two traces";
+}
 
 VerifyLevel parse_level(const std::string& text) {
   for (const VerifyLevel level : {VerifyLevel::kCounts, VerifyLevel::kMultiset, VerifyLevel::kOrder,
                                   VerifyLevel::kArguments}) {
     if (to_string(level) == text) return level;
   }
-  throw Failure(kUsage, fmt::format("there is no level '{}'", text));
+  if (to_string(VerifyLevel::kValues) == text) {
+    throw Failure(kUsage, "a trace holds no values: L4 needs the program, by lockstep::verify()");
+  }
+  throw Failure(kUsage, fmt::format("there is no level '{}': L0, L1, L2 or L3", text));
 }
 
 /// What was compared, for people.
@@ -43,6 +55,7 @@ int run_verb(Console& console, const CommonOptions& common, const VerifyCommandO
   const bool ok = !results.empty() && !truncated &&
                   std::all_of(results.begin(), results.end(),
                               [](const auto& result) { return result.report.ok(); });
+  const std::string nothing = results.empty() ? nothing_to_verify(trace) : std::string();
   if (common.json) {
     std::vector<std::string> graphs;
     for (const GraphVerification& result : results) {
@@ -59,7 +72,7 @@ int run_verb(Console& console, const CommonOptions& common, const VerifyCommandO
         .text("level", options.level)
         .boolean("ok", ok)
         .boolean("truncated", truncated)
-        .json("reason", results.empty() ? json_string(kNothing) : std::string())
+        .json("reason", nothing.empty() ? std::string() : json_string(nothing))
         .array("graphs", graphs);
     console.print(object.str() + "\n");
   } else {
@@ -78,7 +91,7 @@ int run_verb(Console& console, const CommonOptions& common, const VerifyCommandO
                     options.file));
     return kUnreadable;
   }
-  if (results.empty() && !common.json) console.error(fmt::format("{}: {}", options.file, kNothing));
+  if (!nothing.empty() && !common.json) console.error(fmt::format("{}: {}", options.file, nothing));
   return ok ? kDone : kDifferent;
 }
 

@@ -56,7 +56,7 @@ struct VerifyReport {
   bool ok() const noexcept { return verified && *verified >= requested; }
 };
 
-/// Text: verdict, first difference with both entries, aligned diff; or "replay verified (L0–L3)".
+/// Text: verdict, first difference with both entries, aligned diff; or "replay verified (L0-L3)".
 LOCKSTEP_API std::string to_text(const VerifyReport& report);
 LOCKSTEP_API std::string to_json(const VerifyReport& report);  ///< schemas/verify.schema.json
 LOCKSTEP_API std::ostream& operator<<(std::ostream& out, const VerifyReport& report);
@@ -75,7 +75,7 @@ struct VerifyOptions {
   std::vector<std::string> allowed_extra;
 };
 
-/// Runs `step` eagerly and launches `replay`, on a stream of its own, and compares. L0–L3 need one
+/// Runs `step` eagerly and launches `replay`, on a stream of its own, and compares. L0-L3 need one
 /// eager run and one replay. L4: two eager runs (bytes that differ between them are known to be
 /// nondeterministic and are left out, and said; so are bytes that neither run wrote, because
 /// outputs are poisoned before each), then outputs hold the complement of what eager wrote,

@@ -46,7 +46,7 @@ std::string verdict(const VerifyReport& report) {
     return fmt::format("replay verified ({}): {}",
                        *report.verified == VerifyLevel::kCounts
                            ? std::string("L0")
-                           : fmt::format("L0–{}", to_string(*report.verified)),
+                           : fmt::format("L0-{}", to_string(*report.verified)),
                        entries_text(report.eager.size()));
   }
   std::string text = "not verified: ";

@@ -167,9 +167,8 @@ GraphVerification verify_graph(const Trace& trace, Key key, const Capture* captu
     note.note = true;
     note.what = "uncaptured";
     note.message = fmt::format(
-        "nothing of this trace was captured into graph {} version {}: it was built by hand, "
-        "changed "
-        "since, or captured before the trace began",
+        "the capture of graph {} version {} was not recorded: it was captured before the trace "
+        "began, built by hand or changed since",
         key.first, key.second);
     result.report.findings.push_back(std::move(note));
     result.report.replay = view(replay);

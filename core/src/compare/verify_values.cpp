@@ -17,6 +17,10 @@ VerifyFinding value_finding(std::string what, bool note, std::string message) {
   return finding;
 }
 
+/// The usual reason for bytes that differ between two runs of the same step.
+constexpr const char* kInPlaceHint =
+    "; memory that the step also reads belongs in VerifyOptions::in_place";
+
 bool compare_memory(const ComparedMemory& memory, std::vector<VerifyFinding>& findings) {
   const std::size_t size = memory.first_eager.size();
   std::size_t unwritten = 0, nondeterministic = 0, different = 0;
@@ -31,6 +35,8 @@ bool compare_memory(const ComparedMemory& memory, std::vector<VerifyFinding>& fi
       if (different++ == 0) first_different = i;
     }
   }
+  // Memory that is poisoned before each run is not in place.
+  const char* hint = memory.poisoned ? kInPlaceHint : "";
   if (size != 0 && unwritten + nondeterministic == size) {
     findings.push_back(
         unwritten == size
@@ -41,8 +47,8 @@ bool compare_memory(const ComparedMemory& memory, std::vector<VerifyFinding>& fi
             : value_finding(
                   "nondeterministic", false,
                   fmt::format("{}: all bytes that eager writes ({} of {}) differ between two eager "
-                              "runs, so nothing can be compared",
-                              memory.name, nondeterministic, size)));
+                              "runs, so nothing can be compared{}",
+                              memory.name, nondeterministic, size, hint)));
     return false;
   }
   if (different != 0) {
@@ -62,8 +68,8 @@ bool compare_memory(const ComparedMemory& memory, std::vector<VerifyFinding>& fi
     findings.push_back(value_finding(
         "nondeterministic", true,
         fmt::format("{}: {} of {} bytes differ between two eager runs and were left out; first at "
-                    "offset {}",
-                    memory.name, nondeterministic, size, first_nondeterministic)));
+                    "offset {}{}",
+                    memory.name, nondeterministic, size, first_nondeterministic, hint)));
   }
   if (unwritten != 0) {
     findings.push_back(value_finding(

@@ -30,7 +30,7 @@ TEST(VerifyFaults, CorrectGraphIsVerified) {
   EXPECT_TRUE(report.ok());
   EXPECT_EQ(report.verified, VerifyLevel::kArguments);
   EXPECT_TRUE(report.findings.empty());
-  EXPECT_EQ(to_text(report), "replay verified (L0–L3): 3 entries\n");
+  EXPECT_EQ(to_text(report), "replay verified (L0-L3): 3 entries\n");
 }
 
 TEST(VerifyFaults, KernelLeftOut) {

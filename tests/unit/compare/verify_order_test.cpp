@@ -138,7 +138,7 @@ TEST(VerifyOrder, AdditionalOrderIsANote) {
   EXPECT_THAT(extra->message, HasSubstr("1 additional order"));
   EXPECT_THAT(extra->message, HasSubstr("kernel  left"));
   EXPECT_THAT(extra->message, HasSubstr("kernel  right"));
-  EXPECT_THAT(to_text(report), HasSubstr("replay verified (L0–L2): 2 entries\n  note: L2 order:"));
+  EXPECT_THAT(to_text(report), HasSubstr("replay verified (L0-L2): 2 entries\n  note: L2 order:"));
 }
 
 TEST(VerifyOrder, ProgrammaticEdgesAreWeaker) {
