@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fstream>
 #include <ostream>
 #include <string>
 #include <tuple>
@@ -68,6 +69,33 @@ TEST(CliDiff, TextBeginsWithTheVerdictAndShowsTheFirstDifference) {
   const ProcessResult several =
       lockstep_cli({"diff", trace_path("gpt2-fwd-b1-bf16-l2"), trace_path("gpt2-fwd-b4-bf16-l2")});
   EXPECT_NE(several.out.find("--all shows them"), std::string::npos) << several.out;
+}
+
+// A port from warps of 32 to waves of 64, its block made of the width: that record, and what of it.
+TEST(Cases, PORT_01_ABlockThatDiffersIsShownOnItsRecord) {
+  const TempFolder folder;
+  const auto trace = [&](const std::string& vendor, int block) {
+    std::ofstream(folder / vendor)
+        << R"({"lockstep_trace":1,"producer":"test"})" << '\n'
+        << R"({"kind":"memcpy","name":")" << vendor
+        << R"(MemcpyHtoDAsync","direction":"HtoD","bytes":1024,"stream":0})" << '\n'
+        << R"({"kind":"kernel","name":"warp_sum","grid":[8,1,1],"block":[)" << block
+        << R"(,1,1],"shared_mem_bytes":0,"stream":0})" << '\n'
+        << R"({"kind":"kernel","name":"scale","grid":[8,1,1],"block":[256,1,1],)"
+        << R"("shared_mem_bytes":0,"stream":0})" << '\n'
+        << R"({"end":true,"entries":3,"dropped":0,"stalls":0,"coverage":{}})" << '\n';
+    return folder / vendor;
+  };
+  const ProcessResult result = lockstep_cli({"diff", trace("cu", 128), trace("hip", 256), "--all"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(result.out.rfind("different: 3 and 3 entries, 2 alike; first difference at 1\n", 0), 0u)
+      << result.out;
+  EXPECT_NE(result.out.find("\n  - 1   kernel  warp_sum   8×1×1 / 128×1×1 "), std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("\n  + 1   kernel  warp_sum   8×1×1 / 256×1×1 "), std::string::npos)
+      << result.out;
+  EXPECT_EQ(result.out.find("- 1 "), result.out.rfind("- "));
+  EXPECT_EQ(result.out.find("+ 1 "), result.out.rfind("+ "));
 }
 
 TEST(CliDiff, AllShowsEveryChange) {

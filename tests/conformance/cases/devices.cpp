@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/backend.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -8,6 +10,56 @@
 #include "framework/case.h"
 
 namespace conformance {
+namespace {
+
+// What the makers of an architecture say; a processor has no warps. Nothing is known of others.
+std::optional<std::int64_t> warp_size_of(const std::string& arch) {
+  if (arch.rfind("gfx9", 0) == 0) return 64;
+  if (arch.rfind("gfx1", 0) == 0 || arch.rfind("sm_", 0) == 0) return 32;
+  return arch == "x86_64" ? std::optional<std::int64_t>(1) : std::nullopt;
+}
+
+ls::Trace trace_of_block(const Environment& env, std::uint32_t block) {
+  const ls::Kernel fill = env.kernel("fill_index"), count = env.kernel("count_threads");
+  const ls::Stream stream = env.device().create_stream();
+  const auto values = env.device().allocate<int>(64);
+  const auto counter = env.device().allocate<unsigned int>(1);
+  std::vector<unsigned int> counted(1);
+  ls::LaunchTrace trace;
+  stream.fill(counter, 0U);
+  stream.launch(fill, {.grid = 2, .block = 32}, values, 64);
+  stream.launch(count, {.grid = 2, .block = block}, counter);
+  stream.launch(fill, {.grid = 1, .block = 64}, values, 64);
+  stream.copy_and_wait(counted, counter);
+  expect_equal(counted[0], 2 * block, "threads that ran");
+  return trace.trace();
+}
+
+// A program ported from warps of 32 derives its block from the width: the two traces differ in the
+// one record, by its block, and in nothing else.
+void warp_size_is_told(const Environment& env) {
+  const auto warp = env.device().attribute(LOCKSTEP_ATTR_WARP_SIZE);
+  expect(warp.has_value() && (*warp == 1 || *warp == 32 || *warp == 64), "1, 32 or 64 threads");
+  expect_equal(*warp, warp_size_of(env.device().arch()).value_or(*warp),
+               "warp size of " + env.device().arch());
+  const auto block = static_cast<std::uint32_t>(4 * *warp);
+  const std::uint32_t other = *warp == 32 ? 256 : 128;
+  const ls::Trace left = trace_of_block(env, other), right = trace_of_block(env, block);
+  const ls::DiffReport report = ls::diff(left, right);
+  expect(!report.equal && report.matched + 1 == report.left_entries &&
+             report.left_entries == report.right_entries && report.changes.size() == 1,
+         "blocks of " + std::to_string(other) + " and " + std::to_string(block) +
+             " are one difference");
+  const std::string text = ls::to_text(report, ls::view(left), ls::view(right));
+  for (const std::uint32_t threads : {other, block}) {
+    const std::string words = "2×1×1 / " + std::to_string(threads) + "×1×1";
+    const std::size_t at = text.find(words);
+    expect(at != text.npos && text.find(words, at + 1) == text.npos,
+           "the record is shown as " + words + ":\n" + text);
+  }
+}
+
+}  // namespace
 
 void add_device_cases() {
   add_rule_case("device.describes_itself", [](const Environment& env) {
@@ -21,11 +73,8 @@ void add_device_cases() {
     expect(ls::Device::open(device.id()) == device, "opening it by its id gives the same device");
   });
 
-  add_rule_case("device.warp_size_is_told", [](const Environment& env) {
-    const auto warp = env.device().attribute(LOCKSTEP_ATTR_WARP_SIZE);
-    expect(warp.has_value() && (*warp == 1 || *warp == 32 || *warp == 64),
-           "1 (host), 32 or 64 threads");
-  });
+  add_rule_case("PORT_01.warp_size_is_told_and_a_block_made_of_it_is_one_difference",
+                warp_size_is_told);
 
   add_rule_case("device.unknown_attribute_is_absent", [](const Environment& env) {
     expect(!env.device().attribute(99999).has_value(),
