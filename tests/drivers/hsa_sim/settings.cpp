@@ -13,6 +13,8 @@
 #include <thread>
 #include <unistd.h>
 
+#include "crashes.h"
+
 namespace hsa_sim {
 namespace {
 
@@ -82,6 +84,9 @@ Settings::Settings() {
   read("HSA_SIM_OOM_BYTES", 1, UINT64_MAX, "a size in bytes", &out_of_memory_bytes_);
   read("HSA_SIM_LOST_AT", 1, UINT64_MAX, "the number of a kernel, from 1", &lost_at_);
   if (const char* text = std::getenv("HSA_SIM_FAIL")) parse_rules(text);
+  std::uint64_t names_crashes = 0;
+  read("HSA_SIM_NAME_CRASHES", 0, 1, "0 or 1", &names_crashes);
+  if (names_crashes != 0) name_crashes();
   if (const char* path = std::getenv("HSA_SIM_LOG")) {
     log_file_ = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (log_file_ < 0) bad_value("HSA_SIM_LOG", path, "a file that can be written");

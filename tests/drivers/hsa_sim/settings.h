@@ -28,6 +28,7 @@
 //   HSA_SIM_DELAY_US=N         every kernel and copy begins so many microseconds late: whoever
 //   reads
 //                              without waiting reads what was there before
+//   HSA_SIM_NAME_CRASHES=1     a process that ends by a signal says in which library (crashes.h)
 //   LOCKSTEP_CACHE_DIR         as for the plugin: kernels get their bodies from the sources there
 namespace hsa_sim {
 

@@ -92,6 +92,12 @@ TEST(HsaSimFaults, AStoppedQueueEndsTheProcess) {
             std::string::npos)
       << bodiless.err;
 }
+TEST(HsaSimFaults, ACrashSaysInWhichLibrary) {
+  const ProcessResult lost =
+      run_mode({"kernels"}, {{"HSA_SIM_LOST_AT", "1"}, {"HSA_SIM_NAME_CRASHES", "1"}});
+  EXPECT_EQ(lost.exit_code, 128 + SIGABRT) << lost.out << lost.err;
+  EXPECT_NE(lost.err.find("\nhsa_sim: signal 6 in libamdhip64.so."), std::string::npos) << lost.err;
+}
 TEST(HsaSimFaults, AMistypedFaultIsNoLayerWithoutFaults) {
   const Environment wrong = {{"HSA_SIM_FAIL", "hsa_init:1"},
                              {"HSA_SIM_ISA", "sm_90"},
