@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 
 namespace template_plugin {
 namespace {
@@ -32,6 +33,8 @@ lockstep_code device_info(std::uint32_t ordinal, lockstep_device_info* info,
   info->simulated = 1;
   std::snprintf(info->name, sizeof(info->name), "SIMULATED template device");
   std::snprintf(info->arch, sizeof(info->arch), "template");
+  info->memory_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   return LOCKSTEP_OK;
 }
 
@@ -82,7 +85,8 @@ lockstep_backend make_table(std::uint32_t version) {
   table.device_synchronize = device_synchronize;
   fill_memory_slots(table);
   fill_stream_slots(table);
-  // Slots that stay null are answered by the host with NOT_SUPPORTED: kernels, capture, graphs.
+  // Slots that stay null are answered by the host with NOT_SUPPORTED: host functions,
+  // kernels, capture, graphs.
   return table;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Streams, events and host functions. Work is done where it is enqueued, so every order that is
-// asked for holds by itself.
+// Streams and events. Work is done where it is enqueued, so every order that is asked for holds by
+// itself. Host functions need more: one may wait for what the program does later, so that a driver
+// calls it on a thread of its own, in the stream's order.
 
 #include <chrono>
 
@@ -60,13 +61,6 @@ lockstep_code event_elapsed(lockstep_event* begin, lockstep_event* end, double* 
   return LOCKSTEP_OK;
 }
 
-lockstep_code host_function(lockstep_stream* stream, lockstep_host_function function,
-                            void* user_data, lockstep_error*) {
-  const Recorded recorded(new_record(LOCKSTEP_RECORD_HOST_FUNC, "templateHostFunction", stream));
-  function(user_data);
-  return LOCKSTEP_OK;
-}
-
 }  // namespace
 
 void fill_stream_slots(lockstep_backend& table) {
@@ -82,7 +76,6 @@ void fill_stream_slots(lockstep_backend& table) {
   table.event_synchronize = event_synchronize;
   table.event_elapsed = event_elapsed;
   table.stream_wait_event = stream_wait_event;
-  table.host_function = host_function;
 }
 
 }  // namespace template_plugin

@@ -39,8 +39,7 @@ struct Options {
 /// Every device of the backend, or the one device that was asked for and those after it.
 std::vector<ls::Device> open_devices(const std::string& backend) {
   std::string which = backend;
-  if (backend.find('/') != std::string::npos ||
-      std::filesystem::path(backend).extension() == ".so") {
+  if (backend.find('/') != std::string::npos || backend.find('.') != std::string::npos) {
     if (!std::filesystem::is_regular_file(backend)) {
       throw ls::Error(ls::ErrorCode::kUnavailable,
                       backend +
@@ -48,6 +47,12 @@ std::vector<ls::Device> open_devices(const std::string& backend) {
                           "`lockstep devices` lists");
     }
     // A plugin file: it is searched first, and its name is what it says of itself.
+    const std::string file_name = std::filesystem::path(backend).filename().string();
+    if (!file_name.starts_with("liblockstep_backend_") || !file_name.ends_with(".so")) {
+      throw ls::Error(ls::ErrorCode::kUnavailable, backend +
+                                                       ": is no plugin file; plugins are named "
+                                                       "liblockstep_backend_<name>.so");
+    }
     setenv("LOCKSTEP_BACKEND_PATH", backend.c_str(), 1);
     const auto file = std::filesystem::weakly_canonical(backend);
     which.clear();
@@ -76,6 +81,19 @@ std::vector<ls::Device> open_devices(const std::string& backend) {
   return devices;
 }
 
+/// The report where it was asked for.
+void publish(const Options& options, const conformance::Report& report) {
+  if (!options.report.empty()) {
+    std::ofstream file(options.report);
+    file << conformance::to_json(report);
+    file.flush();
+    if (!file)
+      throw ls::Error(ls::ErrorCode::kInputOutput, options.report.string() + ": cannot be written");
+  }
+  std::cout << (options.json ? conformance::to_json(report) : conformance::to_text(report))
+            << std::flush;
+}
+
 int run(const Options& options) {
   if (options.list) {
     for (const auto& item : conformance::all_cases()) std::cout << item.name << '\n';
@@ -100,16 +118,16 @@ int run(const Options& options) {
   run_options.shards = options.shard[1];
   run_options.limit_seconds = options.limit_seconds;
   run_options.progress = &std::cerr;
+  run_options.given_up = [&](const conformance::Report& report) {
+    try {
+      publish(options, report);
+    } catch (const ls::Error& error) {
+      std::cerr << "lockstep-conformance: " << error.what() << '\n';
+    }
+  };
   const conformance::Report report =
       conformance::run_suite(open_devices(options.backend), waivers, run_options);
-  if (!options.report.empty()) {
-    std::ofstream file(options.report);
-    file << conformance::to_json(report);
-    file.flush();
-    if (!file)
-      throw ls::Error(ls::ErrorCode::kInputOutput, options.report.string() + ": cannot be written");
-  }
-  std::cout << (options.json ? conformance::to_json(report) : conformance::to_text(report));
+  publish(options, report);
   return report.ok() ? kConforms : kDiffers;
 }
 
@@ -140,8 +158,8 @@ int main(int argc, char** argv) {
   app.add_flag("--verbose", options.verbose, "a line for each run");
   app.add_flag("--json", options.json, "the report on standard output as JSON");
   CLI::App* comparison = app.add_subcommand("compare", "compare two reports case by case");
-  comparison->add_option("left", options.left)->required();
-  comparison->add_option("right", options.right)->required();
+  comparison->add_option("LEFT", options.left, "a report")->required();
+  comparison->add_option("RIGHT", options.right, "the other")->required();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

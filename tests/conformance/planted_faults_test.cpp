@@ -84,6 +84,34 @@ TEST(PlantedFaultControl, NoFaultPasses) {
   EXPECT_EQ(exit_code, 0);
 }
 
+// A plugin that hangs ends the suite, which says how far it came.
+TEST(ConformanceProgram, TellsHowFarItCameWhenARunHangs) {
+  lockstep::testing::ProcessOptions options;
+  options.environment = {{"LOCKSTEP_FAULT", "wait_hangs"},
+                         {"LOCKSTEP_FAULTY_INNER",
+                          std::string(LOCKSTEP_TEST_PLUGIN_DIR) + "/liblockstep_backend_host.so"}};
+  const auto result = lockstep::testing::run(
+      {std::string(LOCKSTEP_TEST_BIN_DIR) + "/lockstep-conformance", "--backend",
+       LOCKSTEP_FAULTY_PLUGIN, "--filter", "event.orders_streams", "--limit", "2"},
+      options);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, ::testing::HasSubstr("): 1 runs, 0 passed, 1 failed"));
+  EXPECT_THAT(result.out, ::testing::HasSubstr("; 1 not run\n"));
+  EXPECT_THAT(result.out, ::testing::HasSubstr("  failed  event.orders_streams (eager): still "
+                                               "running after 2 s; given up\n"));
+  EXPECT_EQ(result.err, "") << "failures are told once";
+}
+
+TEST(ConformanceProgram, FileThatIsNoPlugin) {
+  const lockstep::testing::TempFolder folder;
+  const std::string file = (folder.path() / "plugin.cpp").string();
+  std::ofstream(file) << "int main() {}\n";
+  const auto result = lockstep::testing::run(
+      {std::string(LOCKSTEP_TEST_BIN_DIR) + "/lockstep-conformance", "--backend", file});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, ::testing::HasSubstr(file + ": is no plugin file"));
+}
+
 TEST(ConformanceProgram, PluginFileThatDoesNotExist) {
   for (const std::string plugin : {"/nowhere/liblockstep_backend_mine.so", "mine.so"}) {
     const auto result = lockstep::testing::run(

@@ -126,6 +126,22 @@ TEST(Report, RoundTripsAndCompares) {
   EXPECT_THAT(comparison.text, HasSubstr("b (eager)\n  - not run"));
 }
 
+TEST(Report, ManyRunsWithOneReasonAreOneLine) {
+  conformance::Report report;
+  report.results = {{"first", "eager", conformance::Outcome::kPassed, "", 0.0}};
+  for (int i = 0; i < 21; ++i) {
+    report.results.push_back({"many", "eager", conformance::Outcome::kNotApplicable, "no b", 0.0});
+  }
+  report.results.push_back({"one", "eager", conformance::Outcome::kFailed, "wrong", 0.0});
+  const std::string text = conformance::to_text(report);
+  EXPECT_THAT(text, HasSubstr("  not_applicable  many (eager) and 20 more (--verbose lists them): "
+                              "no b\n  failed  one (eager): wrong\n"));
+  report.results.pop_back();
+  EXPECT_TRUE(report.ok());
+  report.not_run = 1;
+  EXPECT_FALSE(report.ok());
+}
+
 TEST(Report, NothingRunIsNotOk) { EXPECT_FALSE(conformance::Report{}.ok()); }
 
 }  // namespace

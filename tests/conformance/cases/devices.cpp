@@ -38,6 +38,7 @@ ls::Trace trace_of_block(const Environment& env, std::uint32_t block) {
 // A program ported from warps of 32 derives its block from the width: the two traces differ in the
 // one record, by its block, and in nothing else.
 void warp_size_is_told(const Environment& env) {
+  env.require_kernels();
   const auto warp = env.device().attribute(LOCKSTEP_ATTR_WARP_SIZE);
   expect(warp.has_value() && (*warp == 1 || *warp == 32 || *warp == 64), "1, 32 or 64 threads");
   expect_equal(*warp, warp_size_of(env.device().arch()).value_or(*warp),
@@ -238,6 +239,7 @@ void add_device_cases() {
   });
 
   add_rule_case("device.many_threads", [](const Environment& env) {
+    env.require_kernels();
     std::vector<std::thread> threads;
     std::vector<std::string> errors(8);
     for (std::size_t t = 0; t < 8; ++t) {

@@ -68,6 +68,7 @@ void add_launch_limit_cases() {
       expect_refused(env, "grid x past the limit", {.grid = {limit.x + 1, 1, 1}, .block = 1});
   });
   add_rule_case("BIG_01.limits_are_those_of_the_device", [](const Environment& env) {
+    env.require_kernels();
     const auto& limits = env.device().limits();
     expect(limits.max_grid.y >= 65535 && limits.max_grid.z >= 65535, "grid y and z reach 65535");
     expect(limits.max_grid.x >= 2147483647u, "grid x reaches 2^31 - 1");

@@ -112,6 +112,7 @@ void add_memory_cases() {
   });
 
   add_rule_case("memory.stream_ordered", [](const Environment& env) {
+    env.require_kernels();
     const ls::Stream stream = env.device().create_stream();
     std::vector<int> out(256);
     {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <string_view>
+#include <unistd.h>
 
 namespace {
 
@@ -46,6 +47,10 @@ lockstep_code wait_does_nothing(lockstep_stream* stream, lockstep_event* event,
   inner->capture_status(stream, &status, &id, nullptr);
   return status == LOCKSTEP_CAPTURE_NOT_CAPTURING ? LOCKSTEP_OK
                                                   : inner->stream_wait_event(stream, event, error);
+}
+
+lockstep_code wait_hangs(lockstep_stream*, lockstep_event*, lockstep_error*) {
+  for (;;) sleep(60);
 }
 
 lockstep_code capture_executes(lockstep_stream* stream, lockstep_graph** graph,
@@ -114,6 +119,8 @@ bool plant(std::string_view fault) {
     table.launch = launch_swaps_grid;
   else if (fault == "wait_does_nothing")
     table.stream_wait_event = wait_does_nothing;
+  else if (fault == "wait_hangs")
+    table.stream_wait_event = wait_hangs;
   else if (fault == "capture_executes")
     table.capture_end = capture_executes;
   else if (fault == "replay_does_nothing")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "framework/case.h"
 
+#include <lockstep/backend.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -42,7 +44,14 @@ const std::vector<std::string> kKernels = {
 
 }  // namespace
 
+void Environment::require_kernels(const ls::Device& device) {
+  if (device.attribute(LOCKSTEP_ATTR_COMPILES_SOURCE).value_or(0) == 0) {
+    throw NotApplicable("the device compiles no source");
+  }
+}
+
 ls::Kernel Environment::kernel(std::string_view expression, const ls::Device& device) const {
+  require_kernels(device);
   static std::mutex mutex;
   static std::map<std::string, ls::Module>& modules =
       *new std::map<std::string, ls::Module>;  // outlives exit

@@ -11,6 +11,9 @@
 namespace conformance {
 namespace {
 
+/// More runs with the same outcome for the same reason than this are one line.
+constexpr std::size_t kMostOfOneReason = 20;
+
 Outcome outcome_from(const std::string& text, const std::filesystem::path& path) {
   for (const Outcome outcome : {Outcome::kPassed, Outcome::kFailed, Outcome::kWaived,
                                 Outcome::kNotApplicable, Outcome::kUnexpectedPass}) {
@@ -35,6 +38,7 @@ std::string to_json(const Report& report) {
                                 Outcome::kNotApplicable, Outcome::kUnexpectedPass}) {
     json["counts"][to_string(outcome)] = report.count(outcome);
   }
+  json["not_run"] = report.not_run;
   json["waiver_problems"] = report.waiver_problems;
   json["results"] = nlohmann::ordered_json::array();
   for (const CaseResult& result : report.results) {
@@ -63,6 +67,7 @@ Report load_report(const std::filesystem::path& path) {
     report.arch = json.at("arch");
     report.driver = json.at("driver");
     report.simulated = json.at("simulated");
+    report.not_run = json.value("not_run", std::size_t{0});
     report.waiver_problems = json.at("waiver_problems").get<std::vector<std::string>>();
     for (const auto& item : json.at("results")) {
       report.results.push_back({item.at("case"), item.at("variant"),
@@ -82,11 +87,22 @@ std::string to_text(const Report& report) {
        << "): " << report.results.size() << " runs, " << report.count(Outcome::kPassed)
        << " passed, " << report.count(Outcome::kFailed) << " failed, "
        << report.count(Outcome::kWaived) << " waived, " << report.count(Outcome::kNotApplicable)
-       << " not applicable, " << report.count(Outcome::kUnexpectedPass) << " unexpected passes\n";
+       << " not applicable, " << report.count(Outcome::kUnexpectedPass) << " unexpected passes";
+  if (report.not_run != 0) text << "; " << report.not_run << " not run";
+  text << '\n';
+  std::map<std::pair<Outcome, std::string>, std::size_t> reasons;
+  for (const CaseResult& result : report.results) ++reasons[{result.outcome, result.message}];
   for (const CaseResult& result : report.results) {
     if (result.outcome == Outcome::kPassed) continue;
+    std::size_t& alike = reasons[{result.outcome, result.message}];
+    if (alike == 0) continue;  // told with the first of them
     text << "  " << to_string(result.outcome) << "  " << result.name << " (" << result.variant
-         << "): " << result.message << '\n';
+         << ')';
+    if (alike > kMostOfOneReason) {
+      text << " and " << alike - 1 << " more (--verbose lists them)";
+      alike = 0;
+    }
+    text << ": " << result.message << '\n';
   }
   for (const std::string& problem : report.waiver_problems)
     text << "  waiver problem: " << problem << '\n';

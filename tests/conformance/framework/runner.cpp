@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -115,8 +114,8 @@ void run_variant(const Environment& environment, const Case& item, Variant varia
 /// Ends the program when a case hangs.
 class Watchdog {
  public:
-  Watchdog(std::string what, int seconds)
-      : thread_([what = std::move(what), seconds](const std::stop_token& token) {
+  Watchdog(int seconds, std::function<void()> given_up)
+      : thread_([given_up = std::move(given_up), seconds](const std::stop_token& token) {
           std::mutex mutex;
           std::condition_variable_any ended;
           std::unique_lock lock(mutex);
@@ -125,8 +124,7 @@ class Watchdog {
             return;
           }
           if (token.stop_requested()) return;
-          std::fprintf(stderr, "failed  %s: still running after %d s; given up\n", what.c_str(),
-                       seconds);
+          given_up();
           std::_Exit(1);
         }) {}
 
@@ -138,16 +136,17 @@ CaseResult run_one(const Environment& environment, const Case& item, Variant var
                    Waivers& waivers, const WaiverTarget& target) {
   CaseResult result{item.name, name_of(variant), Outcome::kPassed, "", 0.0};
   const auto begin = std::chrono::steady_clock::now();
-  bool unsupported = false;
+  bool unsupported = false, absent = false;
   try {
     run_variant(environment, item, variant);
   } catch (const NotApplicable& reason) {
     result.outcome = Outcome::kNotApplicable;
     result.message = reason.what();
   } catch (const ls::Error& error) {
-    result.outcome = Outcome::kFailed;
+    absent = is_of_absent_slot(error);
+    result.outcome = absent ? Outcome::kNotApplicable : Outcome::kFailed;
     unsupported = error.code() == ls::ErrorCode::kNotSupported;
-    result.message = error.what();
+    result.message = absent ? "the backend does not offer " + error.context().call : error.what();
   } catch (const std::exception& error) {
     result.outcome = Outcome::kFailed;
     result.message = error.what();
@@ -160,7 +159,7 @@ CaseResult run_one(const Environment& environment, const Case& item, Variant var
     result.outcome = Outcome::kUnexpectedPass;
     result.message =
         "waived as " + waiver->kind + " (" + waiver->reason + ") but it passed: remove the waiver";
-  } else if (result.outcome == Outcome::kFailed &&
+  } else if ((result.outcome == Outcome::kFailed || absent) &&
              (waiver->kind == "expected_failure" || unsupported)) {
     result.outcome = Outcome::kWaived;
     result.message = waiver->kind + ": " + waiver->reason + " [" + result.message + "]";
@@ -176,7 +175,7 @@ std::size_t Report::count(Outcome outcome) const {
 }
 
 bool Report::ok() const {
-  return waiver_problems.empty() && count(Outcome::kFailed) == 0 &&
+  return not_run == 0 && waiver_problems.empty() && count(Outcome::kFailed) == 0 &&
          count(Outcome::kUnexpectedPass) == 0 && count(Outcome::kPassed) > 0;
 }
 
@@ -227,23 +226,39 @@ Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
   const WaiverTarget target{report.backend, report.driver, report.simulated};
   const Environment environment(devices, options.full);
   std::size_t matched = 0;
+  std::vector<std::pair<const Case*, Variant>> runs;
   for (const Case& item : all_cases()) {
     if (!glob_match(options.filter, item.name)) continue;
     if (glob_match(options.exclude, item.name)) continue;
     if (matched++ % options.shards != options.shard) continue;
-    std::vector<Variant> variants = {Variant::kEager, Variant::kThread};
-    if (item.make_work) variants.insert(variants.begin() + 1, Variant::kGraph);
-    for (const Variant variant : variants) {
-      const Watchdog watchdog(item.name + " (" + name_of(variant) + ")", options.limit_seconds);
-      CaseResult result = run_one(environment, item, variant, waivers, target);
-      if (options.progress != nullptr && (options.verbose || result.outcome != Outcome::kPassed)) {
-        *options.progress << to_string(result.outcome) << "  " << result.name << " ("
-                          << result.variant << ")" << (result.message.empty() ? "" : ": ")
-                          << result.message << '\n'
-                          << std::flush;
-      }
-      report.results.push_back(std::move(result));
+    runs.emplace_back(&item, Variant::kEager);
+    if (item.make_work) runs.emplace_back(&item, Variant::kGraph);
+    runs.emplace_back(&item, Variant::kThread);
+  }
+  for (const auto& [item, variant] : runs) {
+    const CaseResult hung{
+        item->name, name_of(variant), Outcome::kFailed,
+        "still running after " + std::to_string(options.limit_seconds) + " s; given up",
+        static_cast<double>(options.limit_seconds)};
+    const auto give_up = [&report, &hung, &runs, &options] {
+      Report so_far = report;
+      so_far.results.push_back(hung);
+      so_far.not_run = runs.size() - so_far.results.size();
+      if (options.given_up) options.given_up(so_far);
+    };
+    CaseResult result;
+    {
+      // Gone before the report changes, which it reads.
+      const Watchdog watchdog(options.limit_seconds, give_up);
+      result = run_one(environment, *item, variant, waivers, target);
     }
+    if (options.progress != nullptr && options.verbose) {
+      *options.progress << to_string(result.outcome) << "  " << result.name << " ("
+                        << result.variant << ")" << (result.message.empty() ? "" : ": ")
+                        << result.message << '\n'
+                        << std::flush;
+    }
+    report.results.push_back(std::move(result));
   }
   const bool all = options.filter == "*" && options.exclude.empty() && options.shards == 1;
   if (all) report.waiver_problems = waivers.problems(target);

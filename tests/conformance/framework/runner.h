@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -36,9 +37,10 @@ struct Report {
   bool simulated = false;
   std::vector<CaseResult> results;
   std::vector<std::string> waiver_problems;  ///< expired, matched nothing
+  std::size_t not_run = 0;                   ///< runs behind one that had to be given up
 
   std::size_t count(Outcome outcome) const;
-  /// Nothing failed, no waiver problem, and at least one case passed.
+  /// Everything ran, nothing failed, no waiver problem, and at least one case passed.
   bool ok() const;
 };
 
@@ -49,10 +51,12 @@ struct RunOptions {
   bool full = false;  ///< cases at their full size and number of rounds
   /// Only every `shards`-th case, from the `shard`-th on: several processes share the suite.
   std::size_t shard = 0, shards = 1;
-  /// A run that takes longer ends the whole program with exit code 1, naming the case: whatever
-  /// hangs in a driver cannot be stopped in any other way.
+  /// A run that takes longer ends the whole program with exit code 1: whatever hangs in a driver
+  /// cannot be stopped in any other way. Before that, `given_up` gets the report so far, in which
+  /// that run has failed; it is called on a thread of its own.
   int limit_seconds = 120;
-  std::ostream* progress = nullptr;
+  std::function<void(const Report&)> given_up;
+  std::ostream* progress = nullptr;  ///< a line for each run, when verbose
 };
 
 Report run_suite(const std::vector<ls::Device>& devices, Waivers& waivers,
