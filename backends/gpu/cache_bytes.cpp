@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <unistd.h>
 
@@ -30,7 +29,13 @@ std::string_view unsealed(std::string_view magic, std::string_view bytes) {
 
 std::string read_whole(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::string bytes;
+  char block[16384];
+  // A folder opens and cannot be read: where stream iterators would throw, read() leaves a mark.
+  while (file.read(block, sizeof block), file.gcount() > 0) {
+    bytes.append(block, static_cast<std::size_t>(file.gcount()));
+  }
+  return file.bad() ? std::string() : bytes;
 }
 
 bool write_aside(const std::filesystem::path& target, std::string_view bytes,

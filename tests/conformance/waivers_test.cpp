@@ -91,6 +91,11 @@ TEST_F(WaiversTest, RefusalsNameFileLineAndReason) {
               HasSubstr("version condition"));
 }
 
+TEST_F(WaiversTest, AFolderIsNoFileOfWaivers) {
+  const lockstep::testing::TempFolder folder;
+  EXPECT_THROW(conformance::Waivers::load(folder.path()), lockstep::Error);
+}
+
 TEST(VersionRange, ComparesNumberByNumber) {
   EXPECT_TRUE(conformance::version_in_range("5.10", ">=5.9"));
   EXPECT_FALSE(conformance::version_in_range("5.9", ">=5.10"));
@@ -140,6 +145,11 @@ TEST(Report, ManyRunsWithOneReasonAreOneLine) {
   EXPECT_TRUE(report.ok());
   report.not_run = 1;
   EXPECT_FALSE(report.ok());
+}
+
+TEST(Report, AFolderIsNoReport) {
+  const lockstep::testing::TempFolder folder;
+  EXPECT_THROW(conformance::load_report(folder.path()), lockstep::Error);
 }
 
 TEST(Report, NothingRunIsNotOk) { EXPECT_FALSE(conformance::Report{}.ok()); }

@@ -77,6 +77,9 @@ Report load_report(const std::filesystem::path& path) {
     return report;
   } catch (const nlohmann::json::exception& error) {
     throw ls::Error(ls::ErrorCode::kInvalidFile, path.string() + ": " + error.what());
+  } catch (const std::ios_base::failure& error) {  // a folder, say, which opens but cannot be read
+    throw ls::Error(ls::ErrorCode::kInvalidFile,
+                    path.string() + ": cannot be read: " + error.what());
   }
 }
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
-#include <sstream>
+#include <string>
 #include <toml++/toml.h>
 
 #include "framework/runner.h"
@@ -161,11 +161,16 @@ bool version_in_range(std::string_view version, std::string_view conditions) {
 Waivers Waivers::load(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file) refuse(path.string(), "cannot be opened");
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::string text;
+  std::array<char, 4096> block;
+  while (file.read(block.data(), block.size()), file.gcount() > 0) {
+    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  // A folder opens, and then cannot be read: that is not the same as no waivers.
+  if (file.bad()) refuse(path.string(), "cannot be read");
   Waivers waivers;
   try {
-    const toml::table document = toml::parse(text.str());
+    const toml::table document = toml::parse(text);
     for (const auto& [key, value] : document) {
       if (key.str() != "waiver" || !value.is_array_of_tables()) {
         refuse(path.string() + ":" + std::to_string(value.source().begin.line),

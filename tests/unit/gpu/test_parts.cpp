@@ -112,6 +112,12 @@ TEST_F(CompileCacheTest, DamagedFilesAreNotLoaded) {
   EXPECT_FALSE(cache_.find(key).has_value());
   lockstep::testing::write_file(file, whole);
   EXPECT_TRUE(cache_.find(key).has_value());
+  // A folder in its place opens, and cannot be read.
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);
+  EXPECT_FALSE(cache_.find(key).has_value());
+  EXPECT_FALSE(cache_.store(key, code, "text", &problem));
+  EXPECT_NE(problem.find(key + ".code"), std::string::npos) << problem;
 }
 
 TEST_F(CompileCacheTest, TheKeyHoldsEverythingTheCodeDependsOn) {
