@@ -12,6 +12,7 @@ namespace lockstep::hostjit {
 namespace {
 
 constexpr std::uint64_t kLargeFrame = 1024;
+constexpr std::uint64_t kSmallFramesFit = 16 * 1024;  // of the smallest stack that may be asked for
 constexpr std::uint64_t kMaxLocalBytes = 512 * 1024;
 
 struct Frame {
@@ -49,13 +50,17 @@ bool is_block_loop(std::string_view function) {
 }  // namespace
 
 std::uint64_t stack_bytes_of_unit(const std::string& folder) {
-  std::uint64_t total = 0;
+  std::uint64_t large = 0, small = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".su") continue;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
       const Frame frame = parse(line);
-      if (frame.bytes < kLargeFrame || is_block_loop(frame.function)) continue;
+      if (is_block_loop(frame.function)) continue;
+      if (frame.bytes < kLargeFrame) {
+        small += frame.bytes;
+        continue;
+      }
       if (frame.bytes > kMaxLocalBytes) {
         throw Error(ErrorCode::kCompileFailed,
                     std::string(frame.function) + " needs " + std::to_string(frame.bytes) +
@@ -63,10 +68,11 @@ std::uint64_t stack_bytes_of_unit(const std::string& folder) {
                         std::to_string(kMaxLocalBytes) +
                         " as on a GPU: make its local arrays smaller, or give it global memory");
       }
-      total += frame.bytes;
+      large += frame.bytes;
     }
   }
-  return total;
+  // Kernels that need nothing of their own share stacks.
+  return large + (small > kSmallFramesFit ? small : 0);
 }
 
 }  // namespace lockstep::hostjit

@@ -8,6 +8,7 @@
 namespace lockstep::hostjit::testing {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 
 TEST(HostjitBarriers, TiledProduct) {
@@ -229,6 +230,29 @@ __global__ void small(int* out) { __syncthreads(); out[threadIdx.x] = 1; }
     ASSERT_TRUE(run(&module->kernels()[1], {}, {threads, 1, 1}, 0, out.data()).ok());
     for (int i = 0; i < static_cast<int>(threads); ++i) EXPECT_EQ(out[i], 49999 + 24999 + i);
   }
+}
+
+TEST(HostjitBarriers, ManySmallFramesHaveRoom) {
+  // A chain of calls none of whose frames is large, together more than the stack of a thread.
+  const auto module = build(R"(
+template <int N>
+__device__ __noinline__ int deep(int seed) {
+  volatile char frame[900];
+  frame[seed] = 1;
+  if constexpr (N == 0) {
+    __syncthreads();
+    return frame[seed];
+  } else {
+    return frame[seed] + deep<N - 1>(seed);
+  }
+}
+__global__ void chain(int* out) { out[threadIdx.x] = deep<149>(threadIdx.x); }
+)",
+                            {"chain"});
+  EXPECT_GE(module->kernels()[0].stack_bytes(), 150u * 900);
+  std::vector<int> out(8);
+  ASSERT_TRUE(run(&module->kernels()[0], {}, {8, 1, 1}, 0, out.data()).ok());
+  EXPECT_THAT(out, Each(150));
 }
 
 TEST(HostjitBarriersDeathTest, AnOverflowOfAFiberEndsTheProcess) {
