@@ -92,6 +92,7 @@ LocalRecorder* LocalRecorder::existing() noexcept {
 class LocalRecorder::Turn {
  public:
   explicit Turn(LocalRecorder& recorder) : recorder_(recorder) {
+    while (recorder.exiting_.load(std::memory_order_relaxed)) pause();
     recorder.waiting_.fetch_add(1, std::memory_order_relaxed);
     recorder.mutex_.lock();
     recorder.waiting_.fetch_sub(1, std::memory_order_relaxed);
@@ -330,6 +331,7 @@ void LocalRecorder::on_after_fork(bool child) noexcept {
     self->generation_.fetch_add(1, std::memory_order_relaxed);
     self->waiting_.store(0, std::memory_order_relaxed);
     self->forks_waiting_.store(0, std::memory_order_relaxed);
+    self->exiting_.store(false, std::memory_order_relaxed);
     // All of it is kept: to free it would copy, page by page, whatever the parent has recorded.
     self->segments_of_parents_.push_back(std::move(self->segment_));
     self->traces_of_parents_.push_back(std::move(self->global_));
@@ -353,14 +355,19 @@ void LocalRecorder::on_exit() noexcept {
 
 void LocalRecorder::exit() {
   // exit() may have been called by a signal handler that interrupted a drain: then the trace stays
-  // truncated, which is better than never ending. Other threads give way.
+  // truncated, which is better than never ending. Other threads give way, those too that begin and
+  // end one trace after the other: for the lock alone this thread might wait for ever.
+  exiting_.store(true, std::memory_order_relaxed);
   waiting_.fetch_add(1, std::memory_order_relaxed);
+  forks_waiting_.fetch_add(1, std::memory_order_relaxed);
   bool locked = mutex_.try_lock();
   for (int round = 0; !locked && round < 2000; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     locked = mutex_.try_lock();
   }
+  forks_waiting_.fetch_sub(1, std::memory_order_relaxed);
   waiting_.fetch_sub(1, std::memory_order_relaxed);
+  exiting_.store(false, std::memory_order_relaxed);
   if (!locked) return;
   if (!finished_) {
     drain(enqueued(), nullptr);

@@ -84,9 +84,10 @@ class LocalRecorder {
   const std::uint64_t first_;
   // Whoever drains lets others have the lock between two records: a backlog may take seconds, and
   // nothing else must. The thread that only drains gives way to all, threads that wait for what is
-  // drained give way to forks.
+  // drained give way to forks and to the end of the process.
   std::atomic<std::uint32_t> waiting_{0};  ///< threads that want the lock, but the one that drains
-  std::atomic<std::uint32_t> forks_waiting_{0};  ///< of these, those that fork
+  std::atomic<std::uint32_t> forks_waiting_{0};  ///< of these, those that fork or exit
+  std::atomic<bool> exiting_{false};             ///< a thread exits and waits for the lock
   std::mutex mutex_;  ///< guards all below that is not atomic; held while draining
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<SelfRecording> file_;

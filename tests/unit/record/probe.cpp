@@ -2,6 +2,7 @@
 #include <lockstep/error.h>
 #include <lockstep/tracer.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -151,6 +152,27 @@ int many_threads() {
   return 0;
 }
 
+/// Threads that begin and end one trace after the other hold the recorder's lock nearly always.
+int exit_while_tracing() {
+  const FakePlugin plugin;
+  std::atomic<int> begun{0};
+  for (int i = 0; i < 4; ++i) {
+    std::thread([&] {
+      try {
+        for (;; ++begun) {
+          lockstep::LaunchTrace trace;
+          launch_some(plugin, g_count, "traced");
+        }
+      } catch (const lockstep::Error&) {
+        // No trace begins any more.
+      }
+      for (;;) pause();  // what is used here must not go
+    }).detach();
+  }
+  while (begun < 8) std::this_thread::yield();
+  std::exit(0);
+}
+
 int idle() { return 0; }
 
 /// A trace in memory, whatever the environment says of rings.
@@ -197,6 +219,7 @@ int main(int argc, char** argv) {
       {"execs", execs},
       {"pending", pending},
       {"many_threads", many_threads},
+      {"exit_while_tracing", exit_while_tracing},
       {"idle", idle},
       {"traced", traced},
       {"waits_first", waits_first},

@@ -76,6 +76,13 @@ INSTANTIATE_TEST_SUITE_P(Ends, AbruptEnd, ::testing::Values("_exit", "abort", "t
                                                     : "Kill";
                          });
 
+TEST_F(SelfRecorded, ExitGoesBeforeTracesOfOtherThreads) {
+  const ProcessResult result = probe("exit_while_tracing", "1000");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(read_trace(output).footer.present);
+}
+
 TEST_F(SelfRecorded, PLUG_05_StaticObjectsRecordToTheEnd) {
   const ProcessResult result = probe("static_objects");
   EXPECT_EQ(result.exit_code, 0);
