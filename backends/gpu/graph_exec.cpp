@@ -117,8 +117,10 @@ lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stre
         record.of.graph_launch.version = exec->version.load(std::memory_order_relaxed);
       },
       [&] { return driver().graph_launch(exec->native, native_of(stream)); });
-  return result == kSuccess ? LOCKSTEP_OK
-                            : fail_native(error, Call::kGraphLaunch, result, describe(stream));
+  if (result == kSuccess) [[likely]]
+    return LOCKSTEP_OK;
+  const ContextScope failed_in(stream->context);  // what a failure means depends on it
+  return fail_native(error, Call::kGraphLaunch, result, describe(stream));
 }
 
 }  // namespace lockstep::gpu

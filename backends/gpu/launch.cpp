@@ -208,6 +208,7 @@ lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
       [&] { return driver().launch(planned, native_of(stream)); });
   if (result == kSuccess) [[likely]]
     return LOCKSTEP_OK;
+  const ContextScope failed_in(stream->context);  // what a failure means depends on it
   std::string detail = rule_of(result) == LOCKSTEP_CAPTURE_RULE_NONE
                            ? explain_launch(desc, stream->device)
                            : describe(stream);
