@@ -16,7 +16,8 @@ int allocate_everything(const Arguments&) {
   const auto plain = device.allocate<int>(64);
   const auto pinned = device.allocate_pinned<int>(64);
   const auto ordered = device.allocate_async<int>(64, stream);
-  std::vector<int> own(64, 3);
+  // Outlives the copies that are on their way when an allocation fails and all this is unwound.
+  static std::vector<int> own(64, 3);
   const auto registered = device.register_host<int>(own);
   std::iota(pinned.span().begin(), pinned.span().end(), 0);
   stream.copy(plain, pinned);

@@ -107,13 +107,15 @@ class ForkWithDevice : public ::testing::TestWithParam<const char*> {};
 TEST_P(ForkWithDevice, PLUG_07_ChildIsToldAndParentGoesOn) {
   const std::string moment = GetParam();
   const std::size_t forks = moment.rfind("while-launching", 0) == 0 ? 20 : 1;
+  if (forks > 1 && sanitized()) {
+    GTEST_SKIP() << "the sanitizers of this compiler do not hold their allocator's locks over a "
+                    "fork: the child of a busy process may wait for memory for ever";
+  }
   const std::size_t marked = moment == "while-launching-marked" ? forks : 0;
   for (int round = 0; round < 4; ++round) {
     const TempFolder folder;
     ProcessOptions options;
     options.limit_seconds = 60;
-    // Or each of the children would go through all that its parent has recorded, looking for leaks.
-    if (forks > 1) options.environment["ASAN_OPTIONS"] = "detect_leaks=0";
     const bool records = round % 2 == 1;
     if (records) options.environment["LOCKSTEP_TRACE"] = folder / "out.jsonl";
     const ProcessResult result = robust_program({"fork", moment}, options);
