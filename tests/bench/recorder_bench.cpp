@@ -5,9 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "empty_backend.h"
 #include "harness.h"
@@ -24,9 +26,13 @@ constexpr double kOffLimit = 5;   // ns a launch
 constexpr double kOnLimit = 80;   // ns a launch
 constexpr int kWarmBatches = 64;  // until the ring's memory has been touched once
 
+/// Beside this program, wherever that is.
+std::string plugin_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "bench_plugins";
+}
+
 bench::EmptyDriver& driver_of(const std::string& backend) {
-  const std::string path =
-      std::string(LOCKSTEP_BENCH_PLUGIN_DIR) + "/liblockstep_backend_" + backend + ".so";
+  const std::string path = plugin_folder() + "/liblockstep_backend_" + backend + ".so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto function =
@@ -120,10 +126,45 @@ struct RawLaunch {
   }
 };
 
+/// A driver call that takes a few microseconds and uses the caches as one does: a walk over memory
+/// that the first cache does not hold. What a launch costs in place is what it costs after that.
+class BusyDriver {
+ public:
+  BusyDriver() {
+    // A single cycle through all lines, in no order that hardware foresees.
+    std::uint32_t at = 0;
+    for (std::uint32_t i = 0; i < kLines; ++i) {
+      const std::uint32_t next = (at + kStride) % kLines;
+      lines_[at].next = next;
+      at = next;
+    }
+  }
+  void call() {
+    std::uint32_t at = at_;
+    for (int i = 0; i < kSteps; ++i) {
+      ++lines_[at].uses;
+      at = lines_[at].next;
+    }
+    at_ = at;
+  }
+
+ private:
+  static constexpr std::uint32_t kLines = 2048, kStride = 773;  // no common divisor
+  static constexpr int kSteps = 512;
+  struct alignas(64) Line {
+    std::uint32_t next = 0, uses = 0;
+  };
+  std::vector<Line> lines_{kLines};
+  std::uint32_t at_ = 0;
+};
+
 constexpr char kDriver[] = "driver call, no recorder";
 constexpr char kReported[] = "driver call, reported";
 constexpr char kApiBare[] = "API, recorder compiled out";
 constexpr char kApi[] = "API";
+constexpr char kWork[] = "work alone";
+constexpr char kReportedOn[] = "driver call, recorded";
+constexpr char kApiOn[] = "API, recorded";
 constexpr char kGraphDriver[] = "graph: driver call, no recorder";
 constexpr char kGraphBare[] = "graph: API, recorder compiled out";
 constexpr char kGraph[] = "graph: API";
@@ -152,6 +193,36 @@ class Bench {
     return table;
   }
 
+  /// With work between: what a record costs where its code and memory have to be fetched anew.
+  bench::Table measure_in_place(double limit) {
+    const auto after = [this](auto& launch) {
+      return [this, &launch] {
+        busy_.call();
+        launch();
+      };
+    };
+    const auto busy = [this] { busy_.call(); };
+    const auto raw = after(raw_);
+    const auto api = after(api_);
+    bench::Table table =
+        bench::measure("recording on, in place: after work that uses the caches", "ns a launch",
+                       {{kWork, [&] { return per_launch(false, busy); }},
+                        {kReported, [&] { return per_launch(false, raw); }},
+                        {kReportedOn, [&] { return per_launch(true, raw); }},
+                        {kApi, [&] { return per_launch(false, api); }},
+                        {kApiOn, [&] { return per_launch(true, api); }}});
+    const auto bar = [&](const char* what, const char* figure, const char* base) {
+      table.bars.push_back(
+          {what, "ns", table.difference(figure, base), bench::Bar::Direction::kAtMost, limit});
+    };
+    bar("recording adds to a driver call", kReportedOn, kReported);
+    bar("recording adds to an API launch", kApiOn, kApi);
+    return table;
+  }
+
+  /// The first records of a process, for which the ring's memory has to be got.
+  double first_launches() { return per_launch(true, raw_); }
+
   /// \throws std::runtime_error when a call is not recorded: its cost would be that of nothing.
   void check_recording() {
     ls::LaunchTrace trace;
@@ -172,6 +243,7 @@ class Bench {
   ApiLaunch bare_{"bench_bare"}, api_{"bench_recorded"};
   ApiGraphLaunch bare_graph_{bare_}, api_graph_{api_};
   RawLaunch raw_{driver_of("bench_bare")};
+  BusyDriver busy_;
 };
 
 /// Where that is 2 % depends on the driver: given as the launch time from which on it is less.
@@ -185,16 +257,22 @@ void note_api_cost(bench::Table& table, const char* what, const char* api, const
 }
 
 int run(const std::string& json_path) {
-  setenv("LOCKSTEP_BACKEND_PATH", LOCKSTEP_BENCH_PLUGIN_DIR, 1);
+  setenv("LOCKSTEP_BACKEND_PATH", plugin_folder().c_str(), 1);
   Bench subject;
   subject.check_recording();
   bench::Table off = subject.measure("recording off, empty driver functions", false, kOffLimit);
   note_api_cost(off, "launch", kApi, kDriver);
   note_api_cost(off, "graph launch", kGraph, kGraphDriver);
+  const double first = subject.first_launches();
   subject.touch_ring();
-  const bench::Table on =
+  bench::Table on =
       subject.measure("recording on (no argument scan), empty driver functions", true, kOnLimit);
-  return bench::report({off, on}, json_path) ? 0 : 1;
+  char note[96];
+  std::snprintf(note, sizeof note, "The first %d launches of the process: %.1f ns each, recorded.",
+                kLaunches, first);
+  on.notes.emplace_back(note);
+  const bench::Table in_place = subject.measure_in_place(kOnLimit);
+  return bench::report({off, on, in_place}, json_path) ? 0 : 1;
 }
 
 }  // namespace
