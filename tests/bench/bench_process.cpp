@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cupti_process.h"
+#include "bench_process.h"
 
 #include <cstdlib>
 #include <spawn.h>
 #include <stdexcept>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "cupti_subscriber.h"
 
 extern char** environ;
 
@@ -16,9 +14,9 @@ namespace {
 constexpr char kUsable[] = "usable ";
 }
 
-CuptiProcess::CuptiProcess(const char* argument) {
+BenchProcess::BenchProcess(const char* argument) {
   int requests[2], answers[2];
-  if (pipe(requests) != 0 || pipe(answers) != 0) throw std::runtime_error("no pipe for CUPTI");
+  if (pipe(requests) != 0 || pipe(answers) != 0) throw std::runtime_error("no pipe for a process");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, requests[0], STDIN_FILENO);
@@ -37,51 +35,42 @@ CuptiProcess::CuptiProcess(const char* argument) {
   from_child_ = fdopen(answers[0], "r");
   if (failed != 0) {
     child_ = -1;
-    throw std::runtime_error("the process for CUPTI did not start");
+    throw std::runtime_error("the process did not start");
   }
   words_ = line();
   usable_ = words_.rfind(kUsable, 0) == 0;
   if (usable_) words_.erase(0, sizeof kUsable - 1);
 }
 
-CuptiProcess::~CuptiProcess() {
+BenchProcess::~BenchProcess() {
   close(to_child_);  // the end of its work
   if (from_child_ != nullptr) std::fclose(from_child_);
   if (child_ > 0) waitpid(child_, nullptr, 0);
 }
 
-std::string CuptiProcess::line() {
+std::string BenchProcess::line() {
   char text[1024] = "";
   if (from_child_ == nullptr || std::fgets(text, sizeof text, from_child_) == nullptr) {
-    throw std::runtime_error("the process with CUPTI ended");
+    throw std::runtime_error("the process ended");
   }
   std::string result = text;
   if (!result.empty() && result.back() == '\n') result.pop_back();
   return result;
 }
 
-double CuptiProcess::batch() {
-  if (write(to_child_, "b", 1) != 1) throw std::runtime_error("the process with CUPTI ended");
+double BenchProcess::batch() {
+  if (write(to_child_, "b", 1) != 1) throw std::runtime_error("the process ended");
   return std::strtod(line().c_str(), nullptr);
 }
 
-int serve_batches(const std::function<double()>& batch) {
-  CuptiSubscriber cupti;
-  std::printf("%s%s\n", cupti.usable() ? kUsable : "not found: ", cupti.words().c_str());
+void serve_batches(bool usable, const std::string& words, const std::function<double()>& batch) {
+  std::printf("%s%s\n", usable ? kUsable : "", words.c_str());
   std::fflush(stdout);
-  if (!cupti.usable()) return 0;
-  cupti.enable(true);
+  if (!usable) return;
   for (char request = 0; read(STDIN_FILENO, &request, 1) == 1;) {
-    const std::uint64_t before = cupti.launches();
-    const double nanoseconds = batch();
-    if (cupti.launches() == before) {
-      std::fprintf(stderr, "gpu_bench: CUPTI saw no launch\n");
-      return 1;
-    }
-    std::printf("%.3f\n", nanoseconds);
+    std::printf("%.3f\n", batch());
     std::fflush(stdout);
   }
-  return 0;
 }
 
 }  // namespace bench

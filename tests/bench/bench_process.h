@@ -6,21 +6,22 @@
 #include <string>
 #include <sys/types.h>
 
-// A process of its own for the CUPTI subscriber. A subscriber makes every call of its process
-// dearer, whether a callback is enabled for it or not: beside it nothing else could be measured.
+// A contender in a process of its own. A CUPTI subscriber makes every call of its process dearer,
+// whether a callback is enabled for it or not: beside it nothing else could be measured. And since
+// two processes differ by more than that, its base line is a process of its own too.
 namespace bench {
 
 /// The measuring side: starts this program anew with `argument`.
-class CuptiProcess {
+class BenchProcess {
  public:
   /// \throws std::runtime_error when the process cannot be started.
-  explicit CuptiProcess(const char* argument);
-  CuptiProcess(const CuptiProcess&) = delete;
-  CuptiProcess& operator=(const CuptiProcess&) = delete;
-  ~CuptiProcess();
+  explicit BenchProcess(const char* argument);
+  BenchProcess(const BenchProcess&) = delete;
+  BenchProcess& operator=(const BenchProcess&) = delete;
+  ~BenchProcess();
 
   bool usable() const { return usable_; }
-  /// Which library it is, or why there is none.
+  /// What the process says of itself, or why it cannot be used.
   const std::string& words() const { return words_; }
   /// Has one batch made there: nanoseconds a call.
   /// \throws std::runtime_error when the process ended.
@@ -36,7 +37,8 @@ class CuptiProcess {
   std::string words_;
 };
 
-/// The other side: makes a batch whenever asked. The program's exit code.
-int serve_batches(const std::function<double()>& batch);
+/// The other side: says whether it is `usable` and its `words`, and makes a batch whenever asked,
+/// until the measuring side ends.
+void serve_batches(bool usable, const std::string& words, const std::function<double()>& batch);
 
 }  // namespace bench

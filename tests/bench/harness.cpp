@@ -108,8 +108,11 @@ Table measure(std::string title, std::string unit, const std::vector<Contender>&
   Table table{std::move(title), std::move(unit), {}, {}, {}};
   for (const Contender& contender : contenders) table.figures.emplace_back().name = contender.name;
   for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < contenders.size(); ++i)
-      table.figures[i].rounds.push_back(contenders[i].run());
+    // Another one begins each round: nobody always follows the same neighbour.
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      const std::size_t next = (i + static_cast<std::size_t>(round)) % contenders.size();
+      table.figures[next].rounds.push_back(contenders[next].run());
+    }
   }
   for (Figure& figure : table.figures) {
     figure.minimum = quantile(figure.rounds, 0);

@@ -7,9 +7,9 @@
 #include <vector>
 
 /// \file
-/// How benchmarks measure: every contender in turn, round after round, so that a machine whose
-/// speed drifts does so for all of them; medians, and ratios and differences paired round by round
-/// with their spread.
+/// How benchmarks measure: every contender in turn, another one first each round, so that a machine
+/// whose speed drifts does so for all of them; medians, and ratios and differences paired round by
+/// round with their spread.
 namespace bench {
 
 /// One contender. `run` does the work once and returns the figure (seconds, ns a launch, …).
