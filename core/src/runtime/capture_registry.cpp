@@ -23,6 +23,11 @@ std::vector<std::uint64_t> Capture::unjoined() const {
   return left;
 }
 
+void CaptureRegistry::announce() {
+  const std::lock_guard lock(begin_mutex_);
+  active_.fetch_add(1, std::memory_order_seq_cst);
+}
+
 void CaptureRegistry::add(std::shared_ptr<Capture> capture) {
   const std::lock_guard lock(mutex_);
   captures_.push_back(std::move(capture));

@@ -57,8 +57,15 @@ class CaptureRegistry {
   /// False costs one load: the common case on the launch path.
   bool any() const noexcept { return active_.load(std::memory_order_relaxed) != 0; }
 
-  /// Announces a capture before the plugin is told, so that no other thread sees it late.
-  void announce() noexcept { active_.fetch_add(1, std::memory_order_seq_cst); }
+  /// Announces a capture before the plugin is told, so that no other thread sees it late. Waits
+  /// while another thread does what captures forbid.
+  void announce();
+  /// Runs `work`, which must be quick, unless a capture is going on; none begins meanwhile.
+  template <class Work>
+  void while_none(const Work& work) const {
+    const std::lock_guard lock(begin_mutex_);
+    if (!any()) work();
+  }
   void withdraw() noexcept { active_.fetch_sub(1, std::memory_order_seq_cst); }
   void add(std::shared_ptr<Capture> capture);
   /// Forgets a capture and withdraws it.
@@ -73,6 +80,7 @@ class CaptureRegistry {
 
  private:
   std::atomic<std::uint32_t> active_{0};
+  mutable std::mutex begin_mutex_;  ///< held where the first capture may begin
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Capture>> captures_;
 };

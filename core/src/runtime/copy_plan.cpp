@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/record/record_entry.h"
+#include "src/runtime/relaxed_mode.h"
 
 namespace lockstep::runtime {
 namespace {
@@ -59,31 +60,10 @@ Side classify(detail::DeviceState& device, const void* pointer,
   return {static_cast<MemoryKind>(info.memory_kind), std::nullopt};
 }
 
-/// Allocating is illegal for a thread that captures; in relaxed mode it is not.
-class RelaxedMode {
- public:
-  explicit RelaxedMode(detail::DeviceState& device) : device_(device) {
-    ErrorRecord error;
-    exchanged_ =
-        device_.backend.table.capture_thread_mode(device_.handle, &mode_, &error) == LOCKSTEP_OK;
-  }
-  ~RelaxedMode() {
-    ErrorRecord error;
-    if (exchanged_) device_.backend.table.capture_thread_mode(device_.handle, &mode_, &error);
-  }
-  RelaxedMode(const RelaxedMode&) = delete;
-  RelaxedMode& operator=(const RelaxedMode&) = delete;
-  bool holds() const noexcept { return exchanged_; }
-
- private:
-  detail::DeviceState& device_;
-  std::uint32_t mode_ = LOCKSTEP_CAPTURE_RELAXED;
-  bool exchanged_ = false;
-};
-
 /// Pinned memory for a snapshot; null where the backend has none, and then ordinary memory serves
 /// as well, only slower.
 void* allocate_pinned(detail::DeviceState& device, std::uint64_t bytes, bool capturing) {
+  // Allocating is illegal for a thread that captures; in relaxed mode it is not.
   const RelaxedMode relaxed(device);
   if (capturing && !relaxed.holds()) return nullptr;
   lockstep_allocation_desc desc = {};

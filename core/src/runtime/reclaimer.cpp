@@ -4,9 +4,29 @@
 #include <new>
 
 #include "src/runtime/log.h"
+#include "src/runtime/relaxed_mode.h"
 #include "src/runtime/states.h"
 
 namespace lockstep::runtime {
+namespace {
+
+/// Whether what a stream was given may still be running. No capture of this library is going on;
+/// one of other code may be.
+bool is_busy(detail::StreamState& stream) noexcept {
+  const lockstep_backend& table = stream.table;
+  std::uint32_t status = LOCKSTEP_CAPTURE_NOT_CAPTURING;
+  std::uint64_t id = 0;
+  ErrorRecord error;
+  if (table.capture_status(stream.handle, &status, &id, &error) == LOCKSTEP_OK &&
+      status != LOCKSTEP_CAPTURE_NOT_CAPTURING) {
+    return true;
+  }
+  const RelaxedMode relaxed(stream.device_state);
+  // A stream that answers with an error will not run what it holds any more.
+  return table.stream_query(stream.handle, &error) == LOCKSTEP_E_NOT_READY;
+}
+
+}  // namespace
 
 void Reclaimer::after_captures(std::function<void()> release) noexcept {
   try {
@@ -42,13 +62,12 @@ void Reclaimer::captures_ended(LoadedBackend& backend) noexcept {
 
 void Reclaimer::collect(LoadedBackend& backend) noexcept {
   if (!has_pending_.load(std::memory_order_acquire) || backend.captures.any()) return;
-  std::vector<Pending> done;  // released outside the lock: that may come back here
-  {
+  std::vector<Pending> done;  // released outside the locks: that may come back here
+  // To ask a stream that has begun to capture would invalidate its capture.
+  backend.captures.while_none([&] {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < pending_.size();) {
-      ErrorRecord error;
-      // A stream that answers with an error will not run what it holds any more.
-      if (backend.table.stream_query(pending_[i].stream->handle, &error) == LOCKSTEP_E_NOT_READY) {
+      if (is_busy(*pending_[i].stream)) {
         ++i;
         continue;
       }
@@ -57,7 +76,7 @@ void Reclaimer::collect(LoadedBackend& backend) noexcept {
       pending_.pop_back();
     }
     has_pending_.store(!pending_.empty(), std::memory_order_release);
-  }
+  });
 }
 
 }  // namespace lockstep::runtime

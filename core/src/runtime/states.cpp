@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "src/runtime/log.h"
+#include "src/runtime/relaxed_mode.h"
 
 namespace lockstep::detail {
 
@@ -121,6 +122,8 @@ void give_back(const Device& device, void* address, Allocation::Origin origin,
   DeviceState& state = device.state();
   if (!may_release(state.generation)) return;
   const lockstep_backend& table = state.backend.table;
+  // A capture may begin on another thread at this moment.
+  const runtime::RelaxedMode relaxed(state);
   ErrorRecord error;
   const lockstep_code code =
       origin == Allocation::Origin::kRegistered

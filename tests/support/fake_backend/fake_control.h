@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct FakeControl {
   std::atomic<int> launches{0}, copies{0}, sets{0}, loads{0}, instantiations{0}, initializations{0};
   std::atomic<int> illegal_frees{0};    ///< plain frees while a stream captured
   std::atomic<bool> busy{false};        ///< streams say that they are not ready
+  std::function<void()> on_query;       ///< called while a stream is asked whether it is ready
   std::atomic<bool> loses_sets{false};  ///< a captured set becomes an empty node
   std::atomic<std::uint32_t> update_result{0};
 

@@ -90,6 +90,7 @@ lockstep_code stream_synchronize(lockstep_stream*, lockstep_error* error) {
   return refuse_in_capture("fakeStreamSynchronize", error);
 }
 lockstep_code stream_query(lockstep_stream*, lockstep_error* error) {
+  if (state().control.on_query) state().control.on_query();
   if (const auto code = refuse_in_capture("fakeStreamQuery", error)) return code;
   return state().control.busy ? LOCKSTEP_E_NOT_READY : LOCKSTEP_OK;
 }

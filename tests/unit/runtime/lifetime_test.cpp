@@ -3,6 +3,8 @@
 #include <lockstep/device.h>
 #include <lockstep/error.h>
 
+#include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -65,6 +67,39 @@ TEST(Lifetime, AGraphWhoseLaunchesAreDoneLetsGoOfItsBuffersAtOnce) {
     EXPECT_EQ(fake.control.allocations, 1);
   }
   EXPECT_EQ(fake.control.allocations, 0);
+}
+
+// To ask a stream that captures would invalidate its capture.
+TEST(Lifetime, NoCaptureBeginsWhileStreamsAreAskedWhetherTheyAreDone) {
+  FakeDevice fake;
+  Stream stream = fake.device.create_stream(), other = fake.device.create_stream();
+  const Buffer<int> buffer = fake.device.allocate<int>(4);
+  {
+    GraphExec exec = stream.capture([&](StreamRef& s) { s.fill(buffer, 1); }).instantiate();
+    exec.launch(stream);
+    fake.control.busy = true;
+  }
+  std::atomic<bool> begun{false};
+  bool begun_meanwhile = true;
+  std::thread capturing;
+  fake.control.on_query = [&] {
+    if (capturing.joinable()) return;
+    capturing = std::thread([&] {
+      CaptureOptions options;
+      options.mode = CaptureMode::kRelaxed;
+      stream.begin_capture(options);
+      begun = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    begun_meanwhile = begun;
+  };
+  other.synchronize();
+  ASSERT_TRUE(capturing.joinable()) << "nobody was asked";
+  capturing.join();
+  EXPECT_FALSE(begun_meanwhile);
+  EXPECT_EQ(stream.capture_status(), CaptureStatus::kActive);
+  stream.fill(buffer, 2);
+  EXPECT_EQ(stream.end_capture().node_count(), 1u);
 }
 
 TEST(Lifetime, RegisteredMemoryIsGivenBack) {
