@@ -139,6 +139,21 @@ TEST(Cases, TRC_15_EveryWorkerHasAFileOfItsOwn) {
   }
 }
 
+TEST(Recordings, SayOnceWhatTheDevicesAre) {
+  const TempFolder folder;
+  const std::string recorded_by_parent = folder / "parent.jsonl", own = folder / "own.jsonl";
+  EXPECT_EQ(lockstep_cli(recorded(recorded_by_parent, {"launch", "5"}), {}).exit_code, 0);
+  ProcessOptions options;
+  options.environment["LOCKSTEP_TRACE"] = own;
+  EXPECT_EQ(robust_program({"launch", "5"}, options).exit_code, 0);
+  for (const std::string& file : {recorded_by_parent, own}) {
+    const std::string text = read_file(file);
+    const std::size_t first = text.find("{\"meta\":");
+    ASSERT_NE(first, std::string::npos) << text;
+    EXPECT_EQ(text.find("{\"meta\":", first + 1), std::string::npos) << text;
+  }
+}
+
 TEST(Cases, GOLD_02_CopyToTheHostInTheLoopIsFound) {
   const TempFolder folder;
   write_file(folder / "rules", "no DtoH in range loop\nmax 1 DtoH\n");

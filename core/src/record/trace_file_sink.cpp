@@ -18,13 +18,25 @@ TraceFileSink::TraceFileSink(std::filesystem::path path, const TraceInfo& header
                              std::uint64_t begin_ns)
     : path_(std::move(path)),
       output_(open_writer(path_, header, force)),
-      builder_(output_, {}, 0, begin_ns, true) {}
+      builder_(output_, {}, 0, begin_ns, true),
+      written_(header) {}
 
 void TraceFileSink::connect(Assembler& assembler) {
   assembler_ = &assembler;
-  if (!assembler.info().devices.empty()) output_.write_meta(assembler.info());
+  if (!assembler.info().devices.empty()) write_meta();
   assembler.add_trace(&builder_);
-  assembler.on_info([this] { output_.write_meta(assembler_->info()); });
+  assembler.on_info([this] { write_meta(); });
+}
+
+void TraceFileSink::write_meta() {
+  const TraceInfo& info = assembler_->info();
+  // The rest of it stands in the header.
+  if (info.devices == written_.devices && info.driver == written_.driver &&
+      info.simulated == written_.simulated) {
+    return;
+  }
+  written_ = info;
+  output_.write_meta(written_);
 }
 
 void TraceFileSink::flush_old() {

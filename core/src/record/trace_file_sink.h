@@ -27,10 +27,14 @@ class TraceFileSink {
   const std::optional<Error>& failure() const noexcept { return output_.failure(); }
 
  private:
+  /// What is known of the devices by now, unless the file says so already.
+  void write_meta();
+
   std::filesystem::path path_;
   FileOutput output_;
   TraceBuilder builder_;
   Assembler* assembler_ = nullptr;
+  TraceInfo written_;  ///< by the header, or the last write_meta
 };
 
 }  // namespace lockstep::record
