@@ -70,15 +70,30 @@ std::vector<ls::Device> open_devices(const std::string& backend) {
   }
   std::vector<ls::Device> devices = {ls::Device::open(which)};
   const std::string name = devices[0].backend();
-  for (std::int32_t ordinal = 0; which == name; ++ordinal) {
-    if (ordinal == devices[0].ordinal()) continue;
-    try {
-      devices.push_back(ls::Device::open(name + ":" + std::to_string(ordinal)));
-    } catch (const ls::Error&) {
-      break;  // past the last ordinal
-    }
+  if (which != name) return devices;
+  std::size_t count = 1;
+  for (const ls::BackendReport& report : ls::list_backends()) {
+    if (report.name != name || report.status != ls::BackendStatus::kReady) continue;
+    count = report.devices.size();
+    break;
+  }
+  // One that is there and does not open is an error, not the end of the list.
+  for (std::size_t ordinal = 0; ordinal < count; ++ordinal) {
+    if (static_cast<std::int32_t>(ordinal) == devices[0].ordinal()) continue;
+    devices.push_back(ls::Device::open(name + ":" + std::to_string(ordinal)));
   }
   return devices;
+}
+
+/// So that a report that cannot be written is refused before the suite has run for it.
+void check_report_path(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (std::filesystem::is_directory(path) || !std::filesystem::is_directory(folder)) {
+    throw ls::Error(ls::ErrorCode::kInputOutput,
+                    path.string() + ": " +
+                        (std::filesystem::is_directory(path) ? "is a folder; name a file in it"
+                                                             : "there is no such folder; make it"));
+  }
 }
 
 /// The report where it was asked for.
@@ -96,7 +111,12 @@ void publish(const Options& options, const conformance::Report& report) {
 
 int run(const Options& options) {
   if (options.list) {
-    for (const auto& item : conformance::all_cases()) std::cout << item.name << '\n';
+    for (const auto& item : conformance::all_cases()) {
+      if (conformance::glob_match(options.filter, item.name) &&
+          !conformance::glob_match(options.exclude, item.name)) {
+        std::cout << item.name << '\n';
+      }
+    }
     return kConforms;
   }
   if (options.backend.empty()) {
@@ -107,6 +127,7 @@ int run(const Options& options) {
     std::cerr << "lockstep-conformance: --shard I/N: I is from 1 to N\n";
     return kUsage;
   }
+  if (!options.report.empty()) check_report_path(options.report);
   conformance::Waivers waivers;
   if (!options.waivers.empty()) waivers = conformance::Waivers::load(options.waivers);
   conformance::RunOptions run_options;
@@ -154,7 +175,8 @@ int main(int argc, char** argv) {
   app.add_option("--shard", options.shard, "I/N: the I-th of N parts of the suite")
       ->delimiter('/')
       ->expected(2);
-  app.add_flag("--list", options.list, "list the cases and stop");
+  app.add_flag("--list", options.list,
+               "list the cases that --filter and --exclude leave, and stop");
   app.add_flag("--verbose", options.verbose, "a line for each run");
   app.add_flag("--json", options.json, "the report on standard output as JSON");
   CLI::App* comparison = app.add_subcommand("compare", "compare two reports case by case");

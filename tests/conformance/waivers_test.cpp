@@ -83,6 +83,12 @@ TEST_F(WaiversTest, RefusalsNameFileLineAndReason) {
   EXPECT_THAT(refusal(std::string(kGood) + "colour = \"red\"\n"),
               HasSubstr("waivers.toml:7: unknown key `colour`"));
   EXPECT_THAT(refusal(std::string(kGood) + "expires = \"soon\"\n"), HasSubstr("expires is a date"));
+  for (const std::string date : {"2027-99-99", "2027-02-29", "2027-00-10", "2027-6-30"}) {
+    EXPECT_THAT(refusal(std::string(kGood) + "expires = \"" + date + "\"\n"),
+                HasSubstr("expires is a date"))
+        << date;
+  }
+  EXPECT_EQ(load(std::string(kGood) + "expires = \"2028-02-29\"\n").problems(kHip).size(), 1U);
   EXPECT_THAT(refusal("[[waiver]]\nbackend = 3\n"), HasSubstr("waivers.toml:2"));
   EXPECT_THAT(refusal("[[waiver"), HasSubstr("waivers.toml:1"));
   EXPECT_THAT(refusal("name = 3\n"), HasSubstr("only [[waiver]]"));
@@ -102,6 +108,10 @@ TEST(VersionRange, ComparesNumberByNumber) {
   EXPECT_TRUE(conformance::version_in_range("6.4.3", ">6.4,<7"));
   EXPECT_TRUE(conformance::version_in_range("13.0", "==13"));
   EXPECT_FALSE(conformance::version_in_range("", ">=1"));
+  EXPECT_TRUE(conformance::version_in_range("5.2.21153-0", ">=5.2"));  // as HIP's are
+  for (const char* bad : {">=5.2garbage", ">=5.2.", ">= 5.2", ">=5.2,", ">=", "5.2", "", "=5"}) {
+    EXPECT_THROW(conformance::version_in_range("5.2", bad), lockstep::Error) << bad;
+  }
 }
 
 TEST(Glob, MatchesStarsAndQuestionMarks) {
@@ -153,5 +163,11 @@ TEST(Report, AFolderIsNoReport) {
 }
 
 TEST(Report, NothingRunIsNotOk) { EXPECT_FALSE(conformance::Report{}.ok()); }
+
+TEST(Report, NothingRunIsLikeNothing) {
+  const auto comparison = conformance::compare({}, {});
+  EXPECT_FALSE(comparison.equal);
+  EXPECT_THAT(comparison.text, HasSubstr("0 runs, 0 alike\nno case was run: nothing is compared"));
+}
 
 }  // namespace

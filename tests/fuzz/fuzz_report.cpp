@@ -24,7 +24,8 @@ void report(const std::uint8_t* data, std::size_t size) {
   again.assign(conformance::to_json(read));
   const conformance::Report copy = conformance::load_report(again.path());
   if (copy.results.size() != read.results.size() || copy.ok() != read.ok()) std::abort();
-  if (!conformance::compare(read, copy).equal) std::abort();
+  // Nothing is like nothing: reports without runs are not equal.
+  if (conformance::compare(read, copy).equal == read.results.empty()) std::abort();
 }
 
 }  // namespace lockstep::fuzz

@@ -139,6 +139,10 @@ Comparison compare(const Report& left, const Report& right) {
     text << key.first << " (" << key.second << ")\n  - " << describe(sides.first) << "\n  + "
          << describe(sides.second) << '\n';
   }
+  if (rows.empty()) {
+    comparison.equal = false;
+    text << "no case was run: nothing is compared\n";
+  }
   comparison.text = left.backend + " on " + left.device + " against " + right.backend + " on " +
                     right.device + ": " + std::to_string(rows.size()) + " runs, " +
                     std::to_string(alike) + " alike\n" + text.str();

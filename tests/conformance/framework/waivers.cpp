@@ -21,10 +21,12 @@ namespace ls = lockstep;
   throw ls::Error(ls::ErrorCode::kInvalidFile, where + ": " + what);
 }
 
-std::vector<std::uint64_t> numbers(std::string_view version) {
+/// The numbers that a version begins with; `read`, if not null, is set to how much of it they are.
+std::vector<std::uint64_t> numbers(std::string_view version, std::size_t* read = nullptr) {
   std::vector<std::uint64_t> result;
   std::uint64_t current = 0;
   bool any = false;
+  if (read != nullptr) *read = 0;
   for (const char c : version) {
     if (c >= '0' && c <= '9') {
       current = current * 10 + static_cast<std::uint64_t>(c - '0');
@@ -36,6 +38,7 @@ std::vector<std::uint64_t> numbers(std::string_view version) {
     } else {
       break;
     }
+    if (read != nullptr) ++*read;
   }
   if (any) result.push_back(current);
   return result;
@@ -54,7 +57,13 @@ bool is_date(const std::string& text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i != 4 && i != 7 && (text[i] < '0' || text[i] > '9')) return false;
   }
-  return true;
+  const auto number = [&](std::size_t at, std::size_t length) {
+    return static_cast<unsigned>(std::stoul(text.substr(at, length)));
+  };
+  return std::chrono::year_month_day{std::chrono::year(static_cast<int>(number(0, 4))),
+                                     std::chrono::month(number(5, 2)),
+                                     std::chrono::day(number(8, 2))}
+      .ok();
 }
 
 std::string today() {
@@ -142,8 +151,10 @@ bool version_in_range(std::string_view version, std::string_view conditions) {
         break;
       }
     }
-    const auto bound = numbers(condition.substr(sign.size()));
-    if (sign.empty() || bound.empty()) {
+    std::size_t read = 0;
+    const auto bound = numbers(condition.substr(sign.size()), &read);
+    if (sign.empty() || bound.empty() || sign.size() + read != condition.size() ||
+        condition.back() == '.') {
       throw ls::Error(ls::ErrorCode::kInvalidFile,
                       "version condition `" + std::string(condition) + "` is not like >=5.2 or <6");
     }
