@@ -89,8 +89,9 @@ GoldenMode golden_mode() {
     write_golden(path, actual);
     return ::testing::AssertionSuccess() << "updated: " << path.string();
   }
-  return ::testing::AssertionFailure() << path.string() << " (LOCKSTEP_GOLDEN=update replaces it)\n"
-                                       << describe(golden, actual, options, report);
+  return ::testing::AssertionFailure()
+         << path.string() << ": another trace; LOCKSTEP_GOLDEN=update replaces it\n"
+         << describe(golden, actual, options, report);
 }
 
 ::testing::Matcher<const LaunchTraceEntry&> LaunchOf(const std::string& name,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <ostream>
 #include <random>
 
 #include "fuzz/fuzz_target.h"
@@ -13,6 +14,8 @@ using Target = void (*)(const std::uint8_t*, std::size_t);
 struct Replay {
   const char* name;
   Target target;
+
+  friend void PrintTo(const Replay& replay, std::ostream* to) { *to << replay.name; }
 };
 
 class FuzzReplay : public testing::TestWithParam<Replay> {};

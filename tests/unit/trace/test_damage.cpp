@@ -4,6 +4,7 @@
 #include <lockstep/trace_file.h>
 
 #include <gmock/gmock.h>
+#include <ostream>
 #include <random>
 
 #include "support/trace_entries.h"
@@ -44,6 +45,8 @@ struct Damage {
   std::string bytes;
   int line;
   const char* says;
+
+  friend void PrintTo(const Damage& damage, std::ostream* to) { *to << damage.name; }
 };
 
 std::string entry(const std::string& keys) { return kHeader + ("{" + keys + "}\n"); }
