@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint16_t kMachineAmdgpu = 224;
 constexpr unsigned char kAbiHsa = 64;
 constexpr std::uint32_t kNoteMetadata = 32;
+constexpr char kNoteOwner[] = "AMDGPU";  // a note stores its end too
 
 template <class T>
 bool read_at(std::string_view image, std::uint64_t offset, T* value) {
@@ -135,7 +136,7 @@ bool find_metadata(std::string_view notes, std::string_view* metadata) {
     const std::uint64_t text_at = name_at + padded(header.n_namesz);
     if (!holds(notes, text_at, header.n_descsz)) return false;
     const std::string_view name = notes.substr(name_at, header.n_namesz);
-    if (header.n_type == kNoteMetadata && name == std::string_view("AMDGPU", 7)) {
+    if (header.n_type == kNoteMetadata && name == std::string_view(kNoteOwner, sizeof kNoteOwner)) {
       *metadata = notes.substr(text_at, header.n_descsz);
     }
     notes.remove_prefix(std::min<std::uint64_t>(notes.size(), text_at + padded(header.n_descsz)));

@@ -68,7 +68,7 @@ gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void*
   if (gpu::captures_open()) return kErrorNotSupported;
   auto call = std::make_unique<HostCall>(HostCall{function, user});
   const int result = call_.hipStreamAddCallback_(stream, run_host_call, call.get(), 0);
-  if (result == hipSuccess) call.release();
+  if (result == hipSuccess) (void)call.release();  // run_host_call frees it
   return result;
 }
 

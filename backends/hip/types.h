@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The names are AMD's.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 #ifndef __HIP_PLATFORM_AMD__
 #define __HIP_PLATFORM_AMD__
 #endif
@@ -8,6 +10,7 @@
 #ifndef __HIP_DISABLE_CPP_FUNCTIONS__
 #define __HIP_DISABLE_CPP_FUNCTIONS__
 #endif
+// NOLINTEND(bugprone-reserved-identifier)
 #include <cstddef>
 #include <cstdint>
 #include <hip/hip_runtime_api.h>

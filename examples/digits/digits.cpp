@@ -124,7 +124,7 @@ int run(const example::Options& options) {
 
 /// The folder of the data: in the source tree when built there, else beside the installed program.
 std::filesystem::path default_data() {
-  const std::filesystem::path source = LOCKSTEP_DIGITS_SOURCE_DATA;
+  std::filesystem::path source = LOCKSTEP_DIGITS_SOURCE_DATA;
   if (std::filesystem::exists(source)) return source;
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
   return program.parent_path().parent_path() / LOCKSTEP_DIGITS_INSTALLED_DATA;

@@ -89,7 +89,7 @@ std::string find_program(const std::string& name) {
   bool found = false;
   if (!name.empty()) {
     for (const std::string& folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
-      const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+      std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
       if (usable(candidate)) return candidate;
       found = found || is_file(candidate);
     }

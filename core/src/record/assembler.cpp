@@ -153,6 +153,7 @@ void Assembler::give(DecodedEntry&& decoded, std::uint64_t racing) {
   for (std::size_t i = 0; i < traces_.size(); ++i) {
     if (!traces_[i]->accepts(decoded)) continue;
     if (i + 1 == traces_.size()) {
+      // The last one. NOLINTNEXTLINE(bugprone-use-after-move)
       traces_[i]->add(std::move(decoded), time, racing, *this);
     } else {
       traces_[i]->add(decoded, time, racing, *this);

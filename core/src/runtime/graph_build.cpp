@@ -193,6 +193,7 @@ GraphNode Graph::add_event_wait(std::span<const GraphNode> dependencies, const E
                    "Graph::add_event_wait");
 }
 
+// By value, since that is the interface. NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Graph::keep_alive(detail::AllocationPtr allocation) { state().contents.keep(allocation); }
 
 Graph Graph::clone() const {

@@ -18,7 +18,6 @@
 namespace {
 
 using lockstep::BackendReport;
-using lockstep::BackendStatus;
 
 // A recorder that wants nothing: a probe enqueues no work.
 const volatile uint32_t inactive = 0;
