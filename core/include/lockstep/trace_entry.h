@@ -125,8 +125,10 @@ struct LOCKSTEP_API LaunchTraceEntry {
   MemcpyKind memcpy_kind = MemcpyKind::kNone;
   std::uint64_t memcpy_byte_size = 0;  ///< bytes moved
   std::int32_t peer_device = -1;       ///< destination device of a peer copy, else -1
-  TraceArgument source;                ///< kPointer with buffer 0 when it is not known
-  TraceArgument destination;           ///< also of a memset
+  /// kPointer with buffer 0 when it is not known.
+  TraceArgument source{TraceArgument::Tag::kPointer, 8, 0, 0, {}};
+  /// Also of a memset, of a prefetch, and of a free of a buffer that was used.
+  TraceArgument destination{TraceArgument::Tag::kPointer, 8, 0, 0, {}};
 
   // --- memset ---
   std::uint64_t memset_byte_size = 0;
@@ -148,7 +150,7 @@ struct LOCKSTEP_API LaunchTraceEntry {
   std::int32_t node = -1;             ///< ordinal of the node within its graph
   std::uint32_t branch = 0;           ///< ordinal of the node's chain within its graph
   std::uint64_t launch = 0;           ///< replayed: ordinal of the graph launch within the trace
-  std::int64_t event = -1;            ///< event_record, event_wait: which record
+  std::int64_t event = -1;            ///< event_record, event_wait, synchronize: which record
   std::string mark;                   ///< mark only: "push", "pop" or "point"
   std::uint64_t alloc_byte_size = 0;  ///< alloc and prefetch only
   std::string attributes;             ///< launch attributes as compact JSON object text, "" = none

@@ -10,6 +10,7 @@
 #include "src/trace/entry_rules.h"
 #include "src/trace/json_text.h"
 #include "src/trace/trace_decode.h"
+#include "src/trace/trace_keys.h"
 
 namespace lockstep {
 namespace {
@@ -73,7 +74,7 @@ void append_name(std::string& out, const std::string& name) {
 void append_pointer(std::string& out, const TraceArgument& pointer) {
   append_field(out, "{\"buffer\":", pointer.buffer);
   append_field(out, ",\"offset\":", pointer.offset);
-  if (pointer.tag == TraceArgument::Tag::kPointer && pointer.size != 8 && pointer.size != 0) {
+  if (pointer.tag == TraceArgument::Tag::kPointer && pointer.size != 8) {
     append_field(out, ",\"size\":", pointer.size);
   }
   out.push_back('}');
@@ -121,6 +122,11 @@ void check_writable(const LaunchTraceEntry& entry) {
 }
 
 bool is_known_place(const TraceArgument& place) { return place.buffer != 0; }
+
+/// What a kind does not have means nothing there, and a reader would not know it again.
+bool may_have(const LaunchTraceEntry& entry, EntryKey key) {
+  return (keys_of(entry.kind) >> static_cast<unsigned>(key) & 1u) != 0;
+}
 
 void append_extent(std::string& out, const LaunchTraceEntry& entry) {
   const Extent extent = effective_extent(entry);
@@ -177,7 +183,9 @@ void append_group(std::string& out, const LaunchTraceEntry& entry) {
 
 void append_extensions(std::string& out, const LaunchTraceEntry& entry) {
   if (entry.device != 0) append_field(out, ",\"device\":", entry.device);
-  if (entry.peer_device != -1) append_field(out, ",\"peer_device\":", entry.peer_device);
+  if (entry.peer_device != -1 && may_have(entry, EntryKey::kPeerDevice)) {
+    append_field(out, ",\"peer_device\":", entry.peer_device);
+  }
   if (entry.thread_index != 0) append_field(out, ",\"thread\":", entry.thread_index);
   if (entry.sequence != 0) append_field(out, ",\"seq\":", entry.sequence);
   if (entry.time_ns != 0) append_field(out, ",\"t\":", entry.time_ns);
@@ -197,7 +205,7 @@ void append_extensions(std::string& out, const LaunchTraceEntry& entry) {
     out.append(",\"attrs\":");
     append_raw_json(out, entry.attributes);
   }
-  if (!entry.arguments.empty()) {
+  if (!entry.arguments.empty() && may_have(entry, EntryKey::kArgs)) {
     out.append(",\"args\":[");
     for (std::size_t i = 0; i < entry.arguments.size(); ++i) {
       if (i != 0) out.push_back(',');
@@ -205,16 +213,16 @@ void append_extensions(std::string& out, const LaunchTraceEntry& entry) {
     }
     out.push_back(']');
   }
-  if (entry.argument_hash != 0) {
+  if (entry.argument_hash != 0 && may_have(entry, EntryKey::kArgsHash)) {
     out.append(",\"args_hash\":\"");
     append_hex64(out, entry.argument_hash);
     out.push_back('"');
   }
-  if (is_known_place(entry.source)) {
+  if (is_known_place(entry.source) && may_have(entry, EntryKey::kSource)) {
     out.append(",\"source\":");
     append_pointer(out, entry.source);
   }
-  if (is_known_place(entry.destination)) {
+  if (is_known_place(entry.destination) && may_have(entry, EntryKey::kDestination)) {
     out.append(",\"destination\":");
     append_pointer(out, entry.destination);
   }

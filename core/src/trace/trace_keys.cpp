@@ -120,10 +120,14 @@ std::uint64_t keys_of(OperationKind kind) noexcept {
       return kCommon | bits({EntryKey::kBytes, EntryKey::kValue, EntryKey::kValueSize,
                              EntryKey::kExtent, EntryKey::kDestination});
     case OperationKind::kAlloc:
-    case OperationKind::kPrefetch:
       return kCommon | bits({EntryKey::kBytes});
+    case OperationKind::kFree:
+      return kCommon | bits({EntryKey::kDestination});
+    case OperationKind::kPrefetch:
+      return kCommon | bits({EntryKey::kBytes, EntryKey::kDestination});
     case OperationKind::kEventRecord:
     case OperationKind::kEventWait:
+    case OperationKind::kSynchronize:
       return kCommon | bits({EntryKey::kEvent});
     case OperationKind::kMark:
       return kCommon | bits({EntryKey::kMark});
