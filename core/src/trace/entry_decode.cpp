@@ -14,7 +14,12 @@ TraceArgument get_argument(const element& value, std::string_view key) {
   TraceArgument argument;
   argument.tag = TraceArgument::Tag::kPointer;
   bool tagged = false, sized = false;
-  for (const auto& [name, field] : get_object(value, key)) {
+  const object fields = get_object(value, key);
+  if (fields.size() > 2) check_unique_keys(fields);
+  for (const auto& [name, field] : fields) {
+    if (tagged && (name == "scalar" || name == "struct" || name == "buffer")) {
+      fail(key, "must name one of a scalar, a struct and a buffer, once");
+    }
     if (name == "scalar" || name == "struct") {
       argument.tag = name == "scalar" ? TraceArgument::Tag::kScalar : TraceArgument::Tag::kStruct;
       get_hex_bytes(field, name, argument.bytes);
@@ -176,6 +181,14 @@ void decode_field(EntryKey key, std::string_view name, const element& value,
   }
 }
 
+/// Known keys are told apart by their bits; there is rarely more than one other.
+void check_unknown(const LaunchTraceEntry& entry) {
+  if (entry.unknown.size() < 2) return;
+  std::vector<std::string_view> keys;
+  for (const auto& [name, value] : entry.unknown) keys.emplace_back(name);
+  check_unique(keys);
+}
+
 void require(const Pending& pending, EntryKey key, std::string_view name) {
   if (!pending.has(key)) fail(name, "is missing");
 }
@@ -262,6 +275,7 @@ void decode_entry(const object& line, LaunchTraceEntry& entry, bool check_hash) 
     }
     decode_field(key, name, value, entry, pending);
   }
+  check_unknown(entry);
   finish_entry(entry, pending, check_hash);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "src/trace/trace_decode.h"
 
@@ -24,6 +26,20 @@ static_assert(kLinePadding >= simdjson::SIMDJSON_PADDING);
 
 [[noreturn]] inline void fail(std::string_view key, std::string_view why) {
   throw DecodeError(fmt::format("\"{}\" {}", key, why));
+}
+
+/// Sorts `keys`. What stands twice says two things, and neither may be taken.
+inline void check_unique(std::vector<std::string_view>& keys) {
+  std::sort(keys.begin(), keys.end());
+  const auto twice = std::adjacent_find(keys.begin(), keys.end());
+  if (twice != keys.end()) fail(*twice, "stands twice");
+}
+
+inline void check_unique_keys(const object& fields) {
+  std::vector<std::string_view> keys;
+  keys.reserve(fields.size());
+  for (const auto& field : fields) keys.push_back(field.key);
+  check_unique(keys);
 }
 
 inline std::string raw_json(const element& value) { return simdjson::to_string(value); }

@@ -97,21 +97,30 @@ void merge_unknown(std::vector<std::pair<std::string, std::string>>& into, std::
   into.emplace_back(key, std::move(value));
 }
 
+/// Each backend counts its devices from 0: an ordinal alone does not name one.
+bool is_same_device(const TraceDevice& left, const TraceDevice& right) {
+  if (left.ordinal != right.ordinal) return false;
+  if (!left.uuid.empty() && !right.uuid.empty()) return left.uuid == right.uuid;
+  return left.name == right.name && left.arch == right.arch;
+}
+
 void decode_device(const element& value, TraceInfo& info) {
   TraceDevice device;
-  for (const auto& [name, field] : get_object(value, "devices")) {
+  const object fields = get_object(value, "devices");
+  check_unique_keys(fields);
+  for (const auto& [name, field] : fields) {
     if (name == "ordinal") device.ordinal = get_integer<std::int32_t>(field, name);
     if (name == "name") get_text(field, name, device.name);
     if (name == "arch") get_text(field, name, device.arch);
     if (name == "uuid") get_text(field, name, device.uuid);
   }
   for (TraceDevice& known : info.devices) {
-    if (known.ordinal == device.ordinal) {
-      known = device;
-      return;
-    }
+    if (!is_same_device(known, device)) continue;
+    if (device.uuid.empty()) device.uuid = std::move(known.uuid);
+    known = std::move(device);
+    return;
   }
-  info.devices.push_back(device);
+  info.devices.push_back(std::move(device));
 }
 
 void decode_info(const object& fields, TraceInfo& info) {
@@ -193,6 +202,7 @@ LineKind LineDecoder::decode(std::string_view line, DecodedLine& into) {
     decode_entry(fields, into.entry, impl_->check_hashes);
     return LineKind::kEntry;
   }
+  check_unique_keys(fields);
   if (has("define")) {
     const std::string_view what = get_string(fields["define"].value_unsafe(), "define");
     if (what == "stream") {
@@ -206,7 +216,9 @@ LineKind LineDecoder::decode(std::string_view line, DecodedLine& into) {
     throw DecodeError(fmt::format("\"define\" of \"{}\" is not known", what));
   }
   if (has("meta")) {
-    decode_info(get_object(fields["meta"].value_unsafe(), "meta"), into.info);
+    const object meta = get_object(fields["meta"].value_unsafe(), "meta");
+    check_unique_keys(meta);
+    decode_info(meta, into.info);
     return LineKind::kMeta;
   }
   if (has("end")) {

@@ -155,6 +155,25 @@ TEST(TraceFile, RecordingsRoundTripLineByLine) {
   }
 }
 
+// Each backend counts its devices from 0, and a recording repeats what it knew when it learns more.
+TEST(TraceFile, DevicesOfTwoBackendsAreTwo) {
+  TemporaryFolder folder;
+  Trace trace = kernels({"k"});
+  const TraceDevice host{0, "CPU", "x86_64", ""}, cuda{0, "GPU", "sm_90", "uuid-1"};
+  const TraceDevice other{0, "GPU", "sm_90", "uuid-2"}, second{1, "GPU", "sm_90", "uuid-1"};
+  {
+    TraceWriter writer(folder / "a.jsonl", trace.info);
+    for (const auto& devices : std::vector<std::vector<TraceDevice>>{
+             {host}, {host, cuda}, {host, {0, "GPU", "sm_90", ""}, other, second}}) {
+      trace.info.devices = devices;
+      writer.write_meta(trace.info);
+    }
+    writer.finish();
+  }
+  const Trace read = read_trace(folder / "a.jsonl");
+  EXPECT_EQ(read.info.devices, (std::vector<TraceDevice>{host, cuda, other, second}));
+}
+
 TEST(TraceFile, MissingHashIsComputed) {
   TemporaryFolder folder;
   TraceWriterOptions options;
