@@ -51,6 +51,22 @@ TEST(CliRecord, JsonIsTheLastLine) {
   EXPECT_EQ(json.at("files").at(0).at("entries"), 7);
 }
 
+TEST(CliRecord, OptionsMayStandBeforeTheVerb) {
+  const TempFolder folder;
+  int file = 0;
+  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
+           {"--color", "never"}, {"--color=never"}, {"--json", "--color", "always"}}) {
+    const std::string output = folder / (std::to_string(++file) + ".jsonl");
+    std::vector<std::string> arguments = options;
+    // What looks like an option of ours behind the dashes is the program's.
+    arguments.insert(arguments.end(), {"record", "-o", output, "--", "sh", "-c", "exit $#", "sh",
+                                       "--color", "never", "--"});
+    const ProcessResult result = lockstep_cli(arguments);
+    EXPECT_EQ(result.exit_code, 3) << result.err;
+    EXPECT_TRUE(std::filesystem::exists(output)) << result.err;
+  }
+}
+
 TEST(CliRecord, ReturnsTheProgramsOwnCode) {
   const TempFolder folder;
   EXPECT_EQ(record(folder / "a.jsonl", {"sh", "-c", "exit 3"}).exit_code, 3);

@@ -126,6 +126,39 @@ TEST(Cases, HUGE_03_SlicesMergeToTheOriginal) {
   EXPECT_EQ(read_trace(folder / "whole.jsonl").entries.size(), 24u) << "replaced in spite of it";
 }
 
+// What comes through a pipe cannot be read twice; its slice is that of the file all the same.
+TEST(CliShow, SliceOfAPipeIsThatOfTheFile) {
+  const TempFolder folder;
+  Trace large = read_trace(trace_path("torch-streams"));
+  while (large.entries.size() < 5000) {
+    large.entries.push_back(large.entries[large.entries.size() - 20]);
+  }
+  const std::string plain = folder / "large.jsonl", compressed = folder / "large.jsonl.zst";
+  write_trace(plain, large);
+  write_trace(compressed, large);
+  ASSERT_GT(read_file(plain).size(), std::size_t{64} << 10) << "more than a pipe holds";
+  const std::string cut = truncated_copy(folder, "mlp-graph-b8-fp32");
+  for (const std::string& file : {trace_path("mlp-graph-b8-fp32"), plain, compressed, cut}) {
+    for (const std::vector<std::string>& more :
+         std::vector<std::vector<std::string>>{{},
+                                               {"--view", "enqueued", "--range", "3:"},
+                                               {"--kinds", "kernel"},
+                                               {"--view", "executed", "--stream", "7"}}) {
+      std::vector<std::string> arguments = {"show", "--jsonl", file};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      const ProcessResult expected = lockstep_cli(arguments);
+      arguments[2] = "/dev/stdin";
+      ProcessOptions options;
+      options.input = read_file(file);
+      const ProcessResult result = lockstep_cli(arguments, options);
+      EXPECT_EQ(result.exit_code, file == cut ? 3 : 0) << result.err;
+      EXPECT_EQ(result.exit_code, expected.exit_code) << expected.err;
+      EXPECT_TRUE(result.out == expected.out) << file << ": " << result.out.substr(0, 1000);
+      EXPECT_FALSE(result.out.empty());
+    }
+  }
+}
+
 TEST(CliShow, SliceOfARange) {
   const TempFolder folder;
   const std::string file = trace_path("mlp-eager-b8-fp32");

@@ -162,8 +162,14 @@ class Parser {
 
   /// What stands behind `--` of record is not ours to read: a program's options may look like ours.
   void split_off_program(std::vector<std::string>& arguments) {
-    const auto verb = std::find_if(arguments.begin(), arguments.end(),
-                                   [](const std::string& text) { return text.rfind('-', 0) != 0; });
+    bool is_value = false;  // of the option before it
+    const auto verb =
+        std::find_if(arguments.begin(), arguments.end(), [&](const std::string& text) {
+          if (std::exchange(is_value, false)) return false;
+          if (text.rfind('-', 0) != 0) return true;
+          is_value = takes_value(find_option(app_, text));
+          return false;
+        });
     if (verb == arguments.end() || *verb != "record") return;
     const auto dashes = std::find(verb, arguments.end(), "--");
     if (dashes == arguments.end()) return;
@@ -189,7 +195,7 @@ class Parser {
         const std::string name = argument.substr(0, argument.find('='));
         const CLI::Option* known = find_option(verb == nullptr ? app_ : *verb, name);
         if (known == nullptr) return unknown_option(verb, name);
-        is_value = known->get_items_expected_max() > 0 && name == argument;
+        is_value = takes_value(known) && name == argument;
       } else if (verb->get_name() == "record" && record_.command.empty() &&
                  dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
         return "put two dashes before the program: lockstep record [OPTIONS] -- PROGRAM "
@@ -198,6 +204,11 @@ class Parser {
     }
     const std::string whose = verb == nullptr ? "lockstep" : "lockstep " + verb->get_name();
     return fmt::format("{}; {} --help lists what it takes", error.what(), whose);
+  }
+
+  /// Of the next argument, when nothing stands behind a `=`.
+  static bool takes_value(const CLI::Option* option) {
+    return option != nullptr && option->get_items_expected_max() > 0;
   }
 
   static const CLI::Option* find_option(const CLI::App& app, const std::string& name) {

@@ -8,6 +8,8 @@
 #include <array>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "exit_code.h"
@@ -84,7 +86,12 @@ EntrySelection EntrySelection::parse(const ShowOptions& options) {
                                           "'{}' is not one",
                                           text));
       }
-      selection.streams.insert(stream);
+      if (stream > std::numeric_limits<std::uint32_t>::max()) {
+        throw Failure(kUsage, fmt::format("--stream: there is no stream {}; numbers of streams end "
+                                          "at {}",
+                                          text, std::numeric_limits<std::uint32_t>::max()));
+      }
+      selection.streams.insert(static_cast<std::uint32_t>(stream));
     }
   }
   if (!options.name.empty()) {
@@ -106,25 +113,32 @@ bool EntrySelection::wants(std::uint64_t position, const LaunchTraceEntry& entry
 namespace {
 
 /// Returns whether the source was truncated.
-bool write_view(const EntrySelection& selection, const std::string& file,
+bool write_view(const EntrySelection& selection, const std::filesystem::path& file,
                 const std::filesystem::path& path) {
   ViewReader reader(file, selection.view);
-  const TraceInfo header = TraceReader(file).info();
-  TraceWriter writer(path, header);
-  SliceWriter slice(writer, reader);
+  TraceInfo header;
+  std::optional<TraceWriter> writer;
+  std::optional<SliceWriter> slice;
+  const auto begin = [&] {
+    header = reader.trace().info;
+    slice.emplace(writer.emplace(path, header), reader);
+  };
   reader.for_each([&](std::uint64_t position, const LaunchTraceEntry& entry) {
-    if (selection.wants(position, entry)) slice.write(entry);
+    if (!selection.wants(position, entry)) return;
+    if (!slice) begin();
+    slice->write(entry);
   });
-  if (reader.trace().info != header) writer.write_meta(reader.trace().info);
+  if (!slice) begin();
+  if (reader.trace().info != header) writer->write_meta(reader.trace().info);
   if (reader.truncated()) {
-    writer.flush();
+    writer->flush();
   } else {
-    writer.finish(reader.trace().footer);
+    writer->finish(reader.trace().footer);
   }
   return reader.truncated();
 }
 
-bool is_truncated(const std::string& file) {
+bool is_truncated(const std::filesystem::path& file) {
   TraceReader reader(file);
   while (reader.next()) {
   }
@@ -135,7 +149,7 @@ bool is_truncated(const std::string& file) {
 
 int print_slice(Console& console, const ShowOptions& options) {
   const EntrySelection selection = EntrySelection::parse(options);
-  check_input(options.file);
+  const RereadableTrace input(options.file);
   const std::string& view = options.selection.view;
   const std::string& kinds = options.selection.kinds;
   const bool file_order = view != "executed" && (kinds.empty() || kinds == "all");
@@ -143,22 +157,20 @@ int print_slice(Console& console, const ShowOptions& options) {
   const ScratchFolder scratch;
   const std::filesystem::path path = scratch.path() / "slice.jsonl";
   bool truncated = false;
-  if (file_order && can_read_twice(options.file) && !(truncated = is_truncated(options.file))) {
+  if (file_order && !(truncated = is_truncated(input.file()))) {
     SliceOptions slice;
     slice.begin = selection.begin;
     slice.end = selection.end;
     slice.name_pattern = options.name;
-    for (const std::uint64_t stream : selection.streams) {
-      slice.streams.push_back(static_cast<std::uint32_t>(stream));
-    }
-    slice_trace(options.file, path, slice);
+    slice.streams.assign(selection.streams.begin(), selection.streams.end());
+    slice_trace(input.file(), path, slice);
   } else {
     EntrySelection lines = selection;
     if (file_order) {
       lines.view.kind = ViewOptions::Kind::kEnqueued;
       lines.view.core_kinds_only = false;
     }
-    truncated = write_view(lines, options.file, path);
+    truncated = write_view(lines, input.file(), path);
   }
   print_file(console, path);
   if (!truncated) return kDone;

@@ -19,7 +19,7 @@ struct EntrySelection {
   ViewOptions view;
   std::uint64_t begin = 0,
                 end = std::numeric_limits<std::uint64_t>::max();  ///< positions, half-open
-  std::set<std::uint64_t> streams;                                ///< empty = all
+  std::set<std::uint32_t> streams;                                ///< empty = all
   std::optional<Pattern> name;  ///< of the name as recorded or as shown
 
   /// \throws Failure (kUsage) naming the option that cannot be read.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 #include <variant>
@@ -25,6 +26,28 @@ std::vector<std::string> all_kind_names() {
     names.emplace_back(to_string(static_cast<OperationKind>(kind)));
   }
   return names;
+}
+
+void copy_trace(const std::filesystem::path& from, const std::filesystem::path& to) {
+  TraceReader reader(from);
+  TraceWriter writer(to, reader.info());
+  std::optional<TraceFooter> footer;
+  while (auto item = reader.next()) {
+    std::visit(
+        [&](const auto& value) {
+          using Item = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Item, TraceFooter>) {
+            footer = value;
+          } else if constexpr (std::is_same_v<Item, TraceInfo>) {
+            writer.write_meta(value);
+          } else {
+            writer.write(value);
+          }
+        },
+        *item);
+  }
+  if (footer && !reader.truncated()) return writer.finish(*footer);
+  writer.flush();
 }
 
 }  // namespace
@@ -95,6 +118,13 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view w
 bool can_read_twice(const std::filesystem::path& path) {
   std::error_code reason;
   return std::filesystem::is_regular_file(path, reason);
+}
+
+RereadableTrace::RereadableTrace(const std::string& path) : file_(path) {
+  check_input(file_);
+  if (can_read_twice(file_)) return;
+  file_ = copy_.emplace().path() / "copy.jsonl";
+  copy_trace(path, file_);
 }
 
 std::string kind_name(const LaunchTraceEntry& entry) {

@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "scratch_folder.h"
 #include "src/trace/view_filter.h"
 #include "verbs.h"
 
@@ -31,6 +33,19 @@ void check_output(const std::filesystem::path& path, bool force);
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 /// True for what can be read twice.
 bool can_read_twice(const std::filesystem::path& path);
+
+/// A trace that can be read again and again: the file itself, or for what can be read once only (a
+/// pipe) a copy, complete or truncated like what was read.
+class RereadableTrace {
+ public:
+  /// \throws Failure as check_input() does, Error as TraceReader does.
+  explicit RereadableTrace(const std::string& path);
+  const std::filesystem::path& file() const noexcept { return file_; }
+
+ private:
+  std::optional<ScratchFolder> copy_;
+  std::filesystem::path file_;
+};
 
 /// Goes through one view of a trace file. Memory: definitions and the nodes of one launch.
 class ViewReader {

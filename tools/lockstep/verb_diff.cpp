@@ -1,64 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/normalise.h>
 #include <lockstep/trace_diff.h>
-#include <lockstep/trace_file.h>
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <optional>
-#include <type_traits>
-#include <variant>
 
 #include "exit_code.h"
 #include "json.h"
-#include "scratch_folder.h"
 #include "text.h"
 #include "trace_input.h"
 #include "verbs.h"
 
 namespace lockstep::cli {
 namespace {
-
-/// One side: the file to read, which for what can be read once only (a pipe) is a copy.
-class Side {
- public:
-  explicit Side(const std::string& path) : file_(path) {
-    check_input(path);
-    if (can_read_twice(path)) return;
-    file_ = copy_.emplace().path() / "copy.jsonl";
-    copy_trace(path, file_);
-  }
-
-  const std::filesystem::path& file() const noexcept { return file_; }
-
- private:
-  static void copy_trace(const std::string& from, const std::filesystem::path& to) {
-    TraceReader reader(from);
-    TraceWriter writer(to, reader.info());
-    std::optional<TraceFooter> footer;
-    while (auto item = reader.next()) {
-      std::visit(
-          [&](const auto& value) {
-            using Item = std::decay_t<decltype(value)>;
-            if constexpr (std::is_same_v<Item, TraceFooter>) {
-              footer = value;
-            } else if constexpr (std::is_same_v<Item, TraceInfo>) {
-              writer.write_meta(value);
-            } else {
-              writer.write(value);
-            }
-          },
-          *item);
-    }
-    // Truncated like what was read.
-    if (footer && !reader.truncated()) return writer.finish(*footer);
-    writer.flush();
-  }
-
-  std::optional<ScratchFolder> copy_;
-  std::filesystem::path file_;
-};
 
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
@@ -70,11 +25,11 @@ struct ChangedName {
 };
 
 /// Counts of every name that takes part in a change.
-std::vector<ChangedName> changed_names(const Side& left, const Side& right,
+std::vector<ChangedName> changed_names(const RereadableTrace& left, const RereadableTrace& right,
                                        const ViewOptions& options, const DiffReport& report) {
   std::map<std::pair<std::string, std::string>, ChangedName> names;
-  const auto count = [&](const Side& side, Ranges ranges, std::uint64_t ChangedName::*all,
-                         std::uint64_t ChangedName::*changed) {
+  const auto count = [&](const RereadableTrace& side, Ranges ranges,
+                         std::uint64_t ChangedName::*all, std::uint64_t ChangedName::*changed) {
     std::sort(ranges.begin(), ranges.end());
     std::size_t next = 0;
     ViewReader(side.file(), options)
@@ -175,7 +130,7 @@ int run_verb(Console& console, const CommonOptions& common, const DiffCommandOpt
   diff_options.normalisers = parse_normalisers(options);
   diff_options.compare_arguments = options.arguments;
   diff_options.per_stream = options.per_stream;
-  const Side left(options.left), right(options.right);
+  const RereadableTrace left(options.left), right(options.right);
   const DiffReport report = diff_files(left.file(), right.file(), diff_options);
   const bool truncated = report.left_truncated || report.right_truncated;
   if (!options.quiet) {
