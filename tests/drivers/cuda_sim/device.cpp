@@ -120,15 +120,19 @@ CUctx_st& primary_context(CUdevice device) {
   return *context;
 }
 
+void refuse_if_lost(const CUctx_st& context) {
+  if (const int lost = context.lost.load(std::memory_order_acquire)) {
+    refuse(static_cast<CUresult>(lost), "the context is lost");
+  }
+}
+
 CUctx_st& current_context() {
   if (t_contexts.empty() || t_contexts.back() == nullptr) {
     refuse(CUDA_ERROR_INVALID_CONTEXT, "no context is current");
   }
   CUctx_st& context = *t_contexts.back();
   if (context.retained.load() == 0) refuse(CUDA_ERROR_INVALID_CONTEXT, "it was released");
-  if (const int lost = context.lost.load(std::memory_order_acquire)) {
-    refuse(static_cast<CUresult>(lost), "the context is lost");
-  }
+  refuse_if_lost(context);
   return context;
 }
 

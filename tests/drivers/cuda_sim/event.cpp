@@ -130,11 +130,17 @@ CUDA_SIM_API cuEventRecord(CUevent event, CUstream stream) {
 }
 CUDA_SIM_API cuEventQuery(CUevent event) {
   return call("cuEventQuery", [&] {
-    if (!live(event).object->query()) refuse(CUDA_ERROR_NOT_READY, "work is pending");
+    const CUevent_st& own = live(event);
+    refuse_if_lost(*own.context);
+    if (!own.object->query()) refuse(CUDA_ERROR_NOT_READY, "work is pending");
   });
 }
 CUDA_SIM_API cuEventSynchronize(CUevent event) {
-  return call("cuEventSynchronize", [&] { live(event).object->synchronize(); });
+  return call("cuEventSynchronize", [&] {
+    const CUevent_st& own = live(event);
+    refuse_if_lost(*own.context);
+    own.object->synchronize();
+  });
 }
 CUDA_SIM_API cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
   return call("cuEventElapsedTime", [&] {

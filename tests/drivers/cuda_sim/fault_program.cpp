@@ -51,8 +51,10 @@ void allocations(const std::vector<std::string>& sizes) {
 
 void lost() {
   Job job;
+  const ls::Event event = job.device.create_event();
   step("first", [&] {
     job.launch();
+    job.stream.record(event);
     job.stream.synchronize();
   });
   step("second", [&] {
@@ -62,6 +64,7 @@ void lost() {
   step("allocate", [&] { job.device.allocate<int>(1); });
   step("launch", [&] { job.launch(); });
   step("synchronize", [&] { job.stream.synchronize(); });
+  step("event", [&] { static_cast<void>(event.query()); });
 }
 
 void late() {

@@ -143,6 +143,8 @@ void require(T* pointer) {
 
 // The primary context of a device, whether retained or not.
 CUctx_st& primary_context(CUdevice device);
+// Refuses when a kernel that failed has taken the context with it.
+void refuse_if_lost(const CUctx_st& context);
 // The calling thread's current context; refuses when there is none or when it was lost.
 CUctx_st& current_context();
 // A stream of the caller's: null, legacy and per-thread mean streams of the current context.

@@ -87,9 +87,7 @@ CUstream_st& stream_of(CUstream stream) {
   if (stream == nullptr || stream == CU_STREAM_LEGACY) return legacy_stream(current_context());
   if (stream == CU_STREAM_PER_THREAD) return per_thread_stream(current_context());
   CUstream_st& own = live(stream);
-  if (const int lost = own.context->lost.load(std::memory_order_acquire)) {
-    refuse(static_cast<CUresult>(lost), "the context is lost");
-  }
+  refuse_if_lost(*own.context);
   return own;
 }
 
@@ -130,8 +128,11 @@ CUDA_SIM_API cuStreamDestroy_v2(CUstream stream) {
     // What was enqueued is still executed.
     rules_of(own).release(own.object->capture());
     captured.discard_if_over();
+    const CUctx_st& context = *own.context;
     Live<CUstream_st>::all().remove(stream);
     StreamPlaces::all().give_back(stream);
+    // Says so too (measured); what is left of the stream is gone with the context.
+    refuse_if_lost(context);
   });
 }
 CUDA_SIM_API cuStreamSynchronize(CUstream stream) {

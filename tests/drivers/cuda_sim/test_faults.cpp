@@ -64,7 +64,7 @@ TEST(CudaSimFaults, ALostContextStaysLost) {
     EXPECT_NE(line.find(": device lost 719 "), std::string::npos) << line;
     ++lost;
   }
-  EXPECT_EQ(lost, 3) << out;
+  EXPECT_EQ(lost, 4) << out;
 }
 
 TEST(CudaSimFaults, ADriverThatSaysTheDeviceIsLostIsBelieved) {
