@@ -54,7 +54,9 @@ Met meet(const lockstep_device* device, Handle native, Context context, bool fre
     std::lock_guard lock(all.mutex);
     Met& known = all.streams[native];
     const bool other = known.unique_known && seen.unique_known && known.unique != seen.unique;
-    if (known.identity != 0 && !other) {
+    // A stream that was made just now is another one whatever was met there: the owner of a
+    // borrowed one destroys it without telling us.
+    if (known.identity != 0 && !other && !fresh) {
       if (seen.unique_known) known.unique = seen.unique;
       known.unique_known = known.unique_known || seen.unique_known;
       return known;
@@ -208,6 +210,7 @@ void replace_native_stream(lockstep_stream* stream) {
     Met same;  // for the user it is the same stream
     same.identity = stream->identity;
     same.unique_known = driver().stream_unique_id(fresh, &same.unique);
+    same.non_blocking = stream->non_blocking;
     Registry& all = registry();
     std::lock_guard lock(all.mutex);
     all.streams[fresh] = same;
