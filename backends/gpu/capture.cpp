@@ -31,6 +31,9 @@ struct Session {
   std::uint64_t origin_identity = 0;
   std::thread::id thread;
   std::vector<GraphNode> nodes;
+  // Does the node belong to a call of ours? One that was listed first may still be claimed: the
+  // call that made it has not come back yet, or it is another library's.
+  std::vector<bool> bound;
   std::vector<Member> members;  // the origin first
   std::string culprit;
 
@@ -42,9 +45,16 @@ struct Session {
     members.push_back({identity, stream, describe(stream), 0, {}});
     return members.back();
   }
-  bool has_node(Handle node) const {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](const GraphNode& known) { return known.native == node; });
+  std::size_t find(Handle node) const {  // nodes.size() when it was not met
+    const auto is_it = [&](const GraphNode& known) { return known.native == node; };
+    // The newest first: it is the one that is asked for.
+    const auto it = std::find_if(nodes.rbegin(), nodes.rend(), is_it);
+    return it == nodes.rend() ? nodes.size()
+                              : static_cast<std::size_t>(std::distance(it, nodes.rend())) - 1;
+  }
+  void add(Handle node, bool to_a_call) {
+    nodes.push_back({node, std::nullopt, {}});
+    bound.push_back(to_a_call);
   }
 };
 
@@ -65,13 +75,27 @@ Session* find_session(std::uint64_t native_id) {
   return nullptr;
 }
 
-// Puts the nodes that the driver lists and we have not met (a library's own calls) before `last`.
+// Puts the nodes that the driver lists and we have not met (a library's own calls, or calls of ours
+// that another thread is about to bind) before `last`.
 void add_unknown_nodes(Session& session, Handle graph, Handle last) {
   std::vector<Handle> listed;
   if (driver().graph_nodes(graph, &listed) != kSuccess) return;
   for (Handle node : listed) {
-    if (node != last && !session.has_node(node)) session.nodes.push_back({node, std::nullopt});
+    if (node != last && session.find(node) == session.nodes.size()) session.add(node, false);
   }
+}
+
+// The node that a call of ours just made: among the stream's dependencies the one that no call has
+// been bound to. Null when there is none.
+Handle made_by_call(const Session& session, const CaptureInfo& info) {
+  Handle listed = nullptr;
+  for (std::size_t index = 0; index < info.dependency_count; ++index) {
+    const Handle node = info.dependencies[index];
+    const std::size_t at = session.find(node);
+    if (at == session.nodes.size()) return node;
+    if (!session.bound[at]) listed = node;
+  }
+  return listed;
 }
 
 // The streams whose work the origin has not waited for.
@@ -149,20 +173,22 @@ CaptureBinding bind_capture(lockstep_stream* stream, const lockstep_record* reco
   binding.graph = session->graph;
   Member& member = session->member(stream);
   if (!makes_node) return binding;
-  Handle made = nullptr;
-  for (std::size_t index = 0; index < info.dependency_count; ++index) {
-    if (!session->has_node(info.dependencies[index])) made = info.dependencies[index];
-  }
+  const Handle made = made_by_call(*session, info);
   if (made == nullptr) return binding;  // it made none: an empty copy
-  std::size_t count = 0;
-  if (driver().graph_node_count(info.graph, &count) == kSuccess &&
-      count > session->nodes.size() + 1) {
-    add_unknown_nodes(*session, info.graph, made);
+  std::size_t at = session->find(made);
+  if (at == session->nodes.size()) {
+    std::size_t count = 0;
+    if (driver().graph_node_count(info.graph, &count) == kSuccess &&
+        count > session->nodes.size() + 1) {
+      add_unknown_nodes(*session, info.graph, made);
+    }
+    at = session->nodes.size();
+    session->add(made, true);
   }
-  binding.node = static_cast<std::int32_t>(session->nodes.size());
-  session->nodes.push_back({made, std::nullopt});
+  session->bound[at] = true;
+  binding.node = static_cast<std::int32_t>(at);
   if (record != nullptr && record->kind == LOCKSTEP_RECORD_MEMCPY) {
-    session->nodes.back().recorded = *record;
+    session->nodes[at].recorded = *record;
   }
   ++member.nodes;
   merge_clock(member.clock, {{member.identity, member.nodes}});
@@ -277,9 +303,13 @@ lockstep_code capture_end(lockstep_stream* stream, lockstep_graph** graph, locks
     if (session != nullptr) {
       add_unknown_nodes(*session, native, nullptr);
       nodes = std::move(session->nodes);
+    } else if (const Result listed = list_nodes(native, {}, &nodes)) {
+      driver().graph_destroy(native);
+      return fail_native(error, Call::kGraphNodes, listed);
     }
-    return adopt_graph(stream->device, native, session != nullptr ? session->graph : 0,
-                       std::move(nodes), session == nullptr, graph, error);
+    *graph = adopt_graph(stream->device, native, session != nullptr ? session->graph : 0,
+                         std::move(nodes));
+    return LOCKSTEP_OK;
   }
   std::string detail = describe(stream);
   if (session != nullptr) {

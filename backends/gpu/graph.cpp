@@ -2,6 +2,7 @@
 #include "graph.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "device.h"
@@ -36,6 +37,36 @@ struct Added {
   std::optional<lockstep_record> recorded;
   std::string detail;
 };
+
+// What is known of `nodes`, for the copy of their graph that `parent` (a child graph node) holds.
+// Where the driver cannot find a node there nothing is known of it: a copy is then opaque.
+std::vector<GraphNode> carried_into(Handle parent, const std::vector<GraphNode>& nodes) {
+  std::vector<GraphNode> carried;
+  NodeFacts facts;
+  for (const GraphNode& node : nodes) {
+    if (!node.recorded && node.inner.empty()) continue;
+    if (facts.child == nullptr &&
+        (driver().graph_node_facts(parent, &facts) != kSuccess || facts.child == nullptr)) {
+      break;
+    }
+    GraphNode found{nullptr, node.recorded, {}};
+    if (driver().graph_find_in_clone(node.native, facts.child, &found.native) != kSuccess) continue;
+    found.inner = carried_into(found.native, node.inner);
+    carried.push_back(std::move(found));
+  }
+  return carried;
+}
+
+// The nodes of a graph that becomes a child, taken before its parent is locked: two graphs that are
+// locked at once would need an order.
+std::vector<GraphNode> nodes_of_child(lockstep_graph* graph, const lockstep_node_desc* desc) {
+  if (desc->kind != LOCKSTEP_NODE_CHILD_GRAPH || desc->child == nullptr || desc->child == graph ||
+      driver().traits().copy_getter_trusted) {
+    return {};
+  }
+  std::lock_guard lock(desc->child->mutex);
+  return desc->child->nodes;
+}
 
 lockstep_code add_kernel(lockstep_graph* graph, const lockstep_node_desc* desc,
                          const std::vector<Handle>& after, Added* added, lockstep_error* error) {
@@ -130,22 +161,28 @@ lockstep_code add_by_kind(lockstep_graph* graph, const lockstep_node_desc* desc,
 
 }  // namespace
 
-lockstep_code adopt_graph(lockstep_device* device, Handle native, std::uint64_t identity,
-                          std::vector<GraphNode> nodes, bool ask_driver, lockstep_graph** graph,
-                          lockstep_error* error) {
+lockstep_graph* adopt_graph(lockstep_device* device, Handle native, std::uint64_t identity,
+                            std::vector<GraphNode> nodes) {
   auto made = std::make_unique<lockstep_graph>();
   made->device = device;
   made->native = hold(device, native);
   made->identity = identity != 0 ? identity : recorder().next_id();
   made->nodes = std::move(nodes);
-  if (ask_driver) {
-    std::vector<Handle> listed;
-    const Result result = driver().graph_nodes(native, &listed);
-    if (result != kSuccess) return fail_native(error, Call::kGraphNodes, result);
-    for (Handle node : listed) made->nodes.push_back({node, std::nullopt});
+  return made.release();
+}
+
+Result list_nodes(Handle graph, const std::vector<GraphNode>& known,
+                  std::vector<GraphNode>* nodes) {
+  std::vector<Handle> listed;
+  if (const Result result = driver().graph_nodes(graph, &listed)) return result;
+  std::map<Handle, const GraphNode*> by_handle;
+  for (const GraphNode& node : known) by_handle[node.native] = &node;
+  nodes->clear();
+  for (Handle node : listed) {
+    const auto it = by_handle.find(node);
+    nodes->push_back(it != by_handle.end() ? *it->second : GraphNode{node, std::nullopt, {}});
   }
-  *graph = made.release();
-  return LOCKSTEP_OK;
+  return kSuccess;
 }
 
 lockstep_code graph_create(lockstep_device* device, lockstep_graph** graph, lockstep_error* error) {
@@ -154,7 +191,8 @@ lockstep_code graph_create(lockstep_device* device, lockstep_graph** graph, lock
   Handle native = nullptr;
   const Result result = driver().graph_create(&native);
   if (result != kSuccess) return fail_native(error, Call::kGraphCreate, result);
-  return adopt_graph(device, native, 0, {}, false, graph, error);
+  *graph = adopt_graph(device, native, 0, {});
+  return LOCKSTEP_OK;
 }
 
 lockstep_code graph_clone(lockstep_graph* graph, lockstep_graph** clone, lockstep_error* error) {
@@ -166,15 +204,17 @@ lockstep_code graph_clone(lockstep_graph* graph, lockstep_graph** clone, lockste
   if (result != kSuccess) return fail_native(error, Call::kGraphClone, result);
   std::vector<GraphNode> nodes;
   for (const GraphNode& node : graph->nodes) {
-    GraphNode found{nullptr, node.recorded};
+    GraphNode found{nullptr, node.recorded, {}};
     const Result looked = driver().graph_find_in_clone(node.native, native, &found.native);
     if (looked != kSuccess) {
       driver().graph_destroy(native);
       return fail_native(error, Call::kGraphClone, looked);
     }
-    nodes.push_back(found);
+    found.inner = carried_into(found.native, node.inner);
+    nodes.push_back(std::move(found));
   }
-  return adopt_graph(graph->device, native, 0, std::move(nodes), false, clone, error);
+  *clone = adopt_graph(graph->device, native, 0, std::move(nodes));
+  return LOCKSTEP_OK;
 }
 
 lockstep_code graph_from_native(lockstep_device* device, void* native, lockstep_graph** graph,
@@ -184,14 +224,12 @@ lockstep_code graph_from_native(lockstep_device* device, void* native, lockstep_
     return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "graph_from_native", "the graph is null");
   }
   ContextScope scope(device->context);
-  std::vector<Handle> listed;
-  const Result result = driver().graph_nodes(native, &listed);
-  if (result != kSuccess) return fail_native(error, Call::kGraphNodes, result);
   std::vector<GraphNode> nodes;
-  for (Handle node : listed) nodes.push_back({node, std::nullopt});
-  const lockstep_code code = adopt_graph(device, native, 0, std::move(nodes), false, graph, error);
-  if (code == LOCKSTEP_OK) (*graph)->native->owned = false;
-  return code;
+  const Result result = list_nodes(native, {}, &nodes);
+  if (result != kSuccess) return fail_native(error, Call::kGraphNodes, result);
+  *graph = adopt_graph(device, native, 0, std::move(nodes));
+  (*graph)->native->owned = false;
+  return LOCKSTEP_OK;
 }
 
 void graph_destroy(lockstep_graph* graph) { delete graph; }
@@ -200,6 +238,7 @@ lockstep_code graph_add_node(lockstep_graph* graph, const lockstep_node_desc* de
                              const std::uint32_t* dependencies, std::uint32_t dependency_count,
                              std::uint32_t* node, lockstep_error* error) {
   ContextScope scope(graph->device->context);
+  const std::vector<GraphNode> of_child = nodes_of_child(graph, desc);
   std::lock_guard lock(graph->mutex);
   std::vector<Handle> after;
   for (std::uint32_t index = 0; index < dependency_count; ++index) {
@@ -216,7 +255,7 @@ lockstep_code graph_add_node(lockstep_graph* graph, const lockstep_node_desc* de
   if (added.result != kSuccess) return fail_native(error, added.call, added.result, added.detail);
   graph->listing.reset();
   *node = static_cast<std::uint32_t>(graph->nodes.size());
-  graph->nodes.push_back({added.node, added.recorded});
+  graph->nodes.push_back({added.node, added.recorded, carried_into(added.node, of_child)});
   return LOCKSTEP_OK;
 }
 
@@ -249,12 +288,12 @@ lockstep_code graph_node(lockstep_graph* graph, std::uint32_t node, lockstep_nod
   info->record = nullptr;
   std::unique_ptr<lockstep_graph>& child = graph->children[node];
   if (child == nullptr) {
-    lockstep_graph* made = nullptr;
-    const lockstep_code code =
-        adopt_graph(graph->device, listing.children()[node], 0, {}, true, &made, error);
-    if (code != LOCKSTEP_OK) return code;
-    made->native->owned = false;  // lives in its parent
-    child.reset(made);
+    const Handle native = listing.children()[node];
+    std::vector<GraphNode> nodes;
+    const Result result = list_nodes(native, graph->nodes[node].inner, &nodes);
+    if (result != kSuccess) return fail_native(error, Call::kGraphNodes, result);
+    child.reset(adopt_graph(graph->device, native, 0, std::move(nodes)));
+    child->native->owned = false;  // lives in its parent
   }
   info->child = child.get();
   return LOCKSTEP_OK;

@@ -10,10 +10,12 @@
 
 namespace lockstep::gpu {
 
-// Takes over a native graph. Without known nodes the driver's listing is taken as creation order.
-lockstep_code adopt_graph(lockstep_device* device, Handle native, std::uint64_t identity,
-                          std::vector<GraphNode> nodes, bool ask_driver, lockstep_graph** graph,
-                          lockstep_error* error);
+// Takes over a native graph with its nodes in creation order.
+lockstep_graph* adopt_graph(lockstep_device* device, Handle native, std::uint64_t identity,
+                            std::vector<GraphNode> nodes);
+// The nodes as the driver lists them, which is taken as creation order, each with what `known` has
+// of it.
+Result list_nodes(Handle graph, const std::vector<GraphNode>& known, std::vector<GraphNode>* nodes);
 
 lockstep_code graph_create(lockstep_device* device, lockstep_graph** graph, lockstep_error* error);
 lockstep_code graph_clone(lockstep_graph* graph, lockstep_graph** clone, lockstep_error* error);

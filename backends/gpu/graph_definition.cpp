@@ -105,13 +105,18 @@ Result GraphDefinition::to_record(const GraphNode& node, NodeFacts* facts,
       kernel_record(*facts, record);
       break;
     case LOCKSTEP_NODE_COPY:
+      if (!driver().traits().copy_getter_trusted && !node.recorded) {
+        // Somebody else's, and nobody can say what it copies: opaque, which is never equal.
+        record->name = intern("unknown copy");
+        break;
+      }
       record->kind = LOCKSTEP_RECORD_MEMCPY;
       record->of.copy.peer_device = -1;
-      if (!driver().traits().copy_getter_trusted && node.recorded) {
+      if (driver().traits().copy_getter_trusted) {
+        copy_record(*facts, record);
+      } else {
         record->of.copy = node.recorded->of.copy;
         record->name = node.recorded->name;
-      } else {
-        copy_record(*facts, record);
       }
       break;
     case LOCKSTEP_NODE_SET: {
@@ -187,14 +192,12 @@ Result GraphDefinition::add_level(Handle graph, const std::vector<GraphNode>& no
     lockstep_record record;
     if (const Result result = to_record(nodes[index], &facts, &record)) return result;
     if (facts.kind == LOCKSTEP_NODE_CHILD_GRAPH) {
-      std::vector<Handle> inner;
-      if (const Result result = driver().graph_nodes(facts.child, &inner)) {
+      std::vector<GraphNode> level;
+      if (const Result result = list_nodes(facts.child, nodes[index].inner, &level)) {
         failed_call_ = Call::kGraphNodes;
         return result;
       }
-      if (!inner.empty()) {
-        std::vector<GraphNode> level;
-        for (Handle node : inner) level.push_back({node, std::nullopt});
+      if (!level.empty()) {
         if (const Result result = add_level(facts.child, level, {}, &spans[index])) return result;
         continue;
       }

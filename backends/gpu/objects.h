@@ -92,6 +92,8 @@ struct GraphNode {
   Handle native = nullptr;
   // What was enqueued for it, where the driver's getter is not to be trusted.
   std::optional<lockstep_record> recorded;
+  // Of a child graph: those nodes of the copy in its parent of which such a thing is known.
+  std::vector<GraphNode> inner;
 };
 
 class GraphDefinition;

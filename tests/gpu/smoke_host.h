@@ -35,6 +35,7 @@ inline std::mutex g_mutex;
 inline std::vector<std::string> g_texts;
 inline std::vector<Entry*> g_entries;
 inline std::vector<Defined> g_defined;
+inline std::vector<std::uint64_t> g_defined_streams;
 inline int g_failures = 0, g_checks = 0;
 
 inline void check(bool ok, const char* what, int line, const std::string& more = "") {
@@ -85,7 +86,10 @@ inline lockstep_recorder make_recorder() {
     entry->graph = graph;
     entry->node = node;
   };
-  made.define_stream = [](std::uint64_t, std::int32_t, std::uint64_t, int) {};
+  made.define_stream = [](std::uint64_t stream, std::int32_t, std::uint64_t, int) {
+    std::lock_guard lock(g_mutex);
+    g_defined_streams.push_back(stream);
+  };
   made.define_graph = [](std::uint64_t graph, std::uint32_t version, const lockstep_record* nodes,
                          std::uint32_t node_count, const lockstep_graph_edge* edges,
                          std::uint32_t edge_count) {

@@ -133,6 +133,44 @@ void add_graph_cases() {
     expect_equal(trace.take().size() >= 4, true, "the child's nodes are recorded");
   });
 
+  // Two levels deep, and again in a clone: some drivers cannot tell what a copy node copies.
+  add_rule_case("graph.child_copies", [](const Environment& env) {
+    const auto a = make_buffer(env.device(), std::vector<int>{1, 2, 3, 4}),
+               b = make_buffer(env.device(), std::vector<int>{0, 0, 0, 0}),
+               c = make_buffer(env.device(), std::vector<int>{0, 0, 0, 0});
+    const auto region = [](const ls::Buffer<int>& from, const ls::Buffer<int>& to,
+                           std::uint64_t count) {
+      ls::CopyRegion copy;
+      copy.source = from.data();
+      copy.destination = to.data();
+      copy.extent = {count * sizeof(int), 1, 1};
+      return copy;
+    };
+    ls::Graph innermost = env.device().create_graph(), child = env.device().create_graph(),
+              parent = env.device().create_graph();
+    innermost.add_copy({}, region(*b, *c, 2));
+    const ls::GraphNode first = child.add_copy({}, region(*a, *b, 3));
+    child.add_child(std::vector{first}, innermost);
+    parent.add_child({}, child);
+    const ls::Stream stream = env.device().create_stream();
+    for (const ls::Graph& graph : {parent, parent.clone()}) {
+      write(*c, std::vector<int>{0, 0, 0, 0});
+      ls::LaunchTrace trace;
+      graph.instantiate().launch(stream);
+      stream.synchronize();
+      std::vector<std::uint64_t> bytes;
+      for (const auto& entry : trace.take()) {
+        expect(entry.kind == ls::OperationKind::kMemcpy, "every entry is a copy");
+        expect(entry.memcpy_kind == ls::MemcpyKind::kDtoD, "between device memory");
+        bytes.push_back(entry.memcpy_byte_size);
+      }
+      expect(bytes == std::vector<std::uint64_t>{12, 8}, "the bytes of both copies, in order");
+      expect_equal(read(*c), std::vector<int>{1, 2, 0, 0}, "values");
+      expect_equal(graph.definition().nodes.at(1).memcpy_byte_size, std::uint64_t{8},
+                   "bytes of the innermost copy in the definition");
+    }
+  });
+
   add_rule_case("graph.clone_is_independent", [](const Environment& env) {
     const auto value = make_buffer(env.device(), std::vector<int>{0});
     ls::Graph graph = env.device().create_graph();

@@ -15,6 +15,29 @@ FakeNode* add(FakeGraph& graph, gpu::NodeFacts facts, std::vector<FakeNode*> aft
 }
 FakeGraph& graph_at(gpu::Handle handle) { return *static_cast<FakeGraph*>(handle); }
 
+// As a getter that is not to be trusted has it.
+gpu::NodeFacts facts_of_copy() {
+  gpu::NodeFacts facts;
+  facts.kind = LOCKSTEP_NODE_COPY;
+  facts.copy.width = 0xBAD;
+  return facts;
+}
+
+std::unique_ptr<FakeGraph> copy_of(const FakeGraph& graph) {
+  auto copy = std::make_unique<FakeGraph>();
+  std::map<const FakeNode*, FakeNode*> copies;
+  for (const auto& node : graph.nodes) {
+    std::vector<FakeNode*> after;
+    for (const FakeNode* before : node->after) after.push_back(copies.at(before));
+    FakeNode* made = copies[node.get()] = add(*copy, node->facts, after);
+    made->original = node.get();
+    if (node->facts.child == nullptr) continue;
+    copy->children.push_back(copy_of(graph_at(node->facts.child)));
+    made->facts.child = copy->children.back().get();
+  }
+  return copy;
+}
+
 }  // namespace
 
 FakeDriver::FakeDriver() {
@@ -30,10 +53,10 @@ const char* FakeDriver::call_name(gpu::Call call) const {
   return name.c_str();
 }
 
-void FakeDriver::capture_foreign_node(Handle stream) {
+void FakeDriver::capture_foreign_node(Handle stream, std::uint32_t kind) {
   FakeStream& on = *streams_.at(stream);
   gpu::NodeFacts facts;
-  facts.kind = LOCKSTEP_NODE_EMPTY;
+  facts.kind = kind;
   on.tail = {add(*captures_.at(on.capture).graph, facts, on.tail)};
 }
 
@@ -109,7 +132,7 @@ gpu::ParameterLayout FakeDriver::function_parameters(Handle, Handle, const std::
 FakeDriver::Result FakeDriver::stream_create(bool, std::int32_t, Handle* stream) {
   auto made = std::make_unique<FakeStream>();
   made->id = ++next_id_;
-  *stream = made.get();
+  *stream = next_stream != nullptr ? std::exchange(next_stream, nullptr) : made.get();
   streams_[*stream] = std::move(made);
   ++streams_made;
   return 0;
@@ -136,7 +159,7 @@ FakeDriver::Result FakeDriver::stream_is_non_blocking(Handle stream, bool* non_b
 bool FakeDriver::stream_unique_id(Handle stream, std::uint64_t* id) {
   if (streams_.at(stream)->capture != 0) ++id_questions_while_capturing;
   *id = streams_.at(stream)->id;
-  return true;
+  return tells_stream_ids;
 }
 FakeDriver::Result FakeDriver::event_create(bool, Handle* event) {
   *event = new FakeEvent;
@@ -171,6 +194,7 @@ FakeDriver::Result FakeDriver::enqueue(const std::string& call, Handle stream,
   FakeStream& on = *streams_.at(stream);
   if (on.capture == 0) return 0;
   on.tail = {add(*captures_.at(on.capture).graph, std::move(facts), on.tail)};
+  if (const auto other = std::exchange(before_returning, nullptr)) other();
   return 0;
 }
 FakeDriver::Result FakeDriver::launch(const gpu::KernelLaunch& launch, Handle stream) {
@@ -185,10 +209,7 @@ FakeDriver::Result FakeDriver::launch_host(lockstep_host_function, void*, Handle
   return enqueue("host", stream, facts);
 }
 FakeDriver::Result FakeDriver::copy(const gpu::Copy&, gpu::Call call, Handle stream) {
-  gpu::NodeFacts facts;
-  facts.kind = LOCKSTEP_NODE_COPY;
-  facts.copy.width = 0xBAD;  // as a getter that is not to be trusted
-  return enqueue(std::string("copy ") + call_name(call), stream, facts);
+  return enqueue(std::string("copy ") + call_name(call), stream, facts_of_copy());
 }
 FakeDriver::Result FakeDriver::set(const gpu::Set& set, gpu::Call call, Handle stream) {
   gpu::NodeFacts facts;
@@ -265,8 +286,28 @@ FakeDriver::Result FakeDriver::graph_add_child(Handle graph, const std::vector<H
                                                Handle child, Handle* node) {
   const Result result = graph_add_empty(graph, after, node);
   static_cast<FakeNode*>(*node)->facts.kind = LOCKSTEP_NODE_CHILD_GRAPH;
-  static_cast<FakeNode*>(*node)->facts.child = child;
+  FakeGraph& parent = graph_at(graph);
+  parent.children.push_back(copy_of(graph_at(child)));
+  static_cast<FakeNode*>(*node)->facts.child = parent.children.back().get();
   return result;
+}
+FakeDriver::Result FakeDriver::graph_add_copy(Handle graph, const std::vector<Handle>& after,
+                                              const gpu::Copy&, gpu::Context, Handle* node) {
+  const Result result = graph_add_empty(graph, after, node);
+  static_cast<FakeNode*>(*node)->facts = facts_of_copy();
+  return result;
+}
+FakeDriver::Result FakeDriver::graph_clone(Handle graph, Handle* clone) {
+  *clone = copy_of(graph_at(graph)).release();
+  return 0;
+}
+FakeDriver::Result FakeDriver::graph_find_in_clone(Handle node, Handle clone, Handle* found) {
+  for (const auto& candidate : graph_at(clone).nodes) {
+    if (candidate->original != node) continue;
+    *found = candidate.get();
+    return 0;
+  }
+  return 1;
 }
 FakeDriver::Result FakeDriver::graph_node_count(Handle graph, std::size_t* count) {
   *count = graph_at(graph).nodes.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -16,9 +17,11 @@ namespace lockstep::gpu_test {
 struct FakeNode {
   gpu::NodeFacts facts;
   std::vector<FakeNode*> after;
+  const FakeNode* original = nullptr;  // what it is a copy of
 };
 struct FakeGraph {
   std::vector<std::unique_ptr<FakeNode>> nodes;
+  std::vector<std::unique_ptr<FakeGraph>> children;
 };
 struct FakeStream {
   std::uint64_t id = 0;
@@ -40,13 +43,16 @@ class FakeDriver final : public gpu::Driver {
   gpu::Traits made_traits;
   Result next_result = 0;  // what the next enqueuing or freeing call answers
   std::set<const void*> device_memory;
+  bool tells_stream_ids = true;
+  Handle next_stream = nullptr;            // where the next stream is made, if set
+  std::function<void()> before_returning;  // once: when the next enqueuing call has done its work
   // Seen by tests.
   std::vector<std::string> calls;
   int streams_made = 0, id_questions_while_capturing = 0;
 
   FakeDriver();
   // A node that somebody else captured behind our back.
-  void capture_foreign_node(Handle stream);
+  void capture_foreign_node(Handle stream, std::uint32_t kind = LOCKSTEP_NODE_EMPTY);
 
   lockstep_code start(lockstep_error*) override { return LOCKSTEP_OK; }
   const gpu::Traits& traits() const override { return made_traits; }
@@ -118,17 +124,15 @@ class FakeDriver final : public gpu::Driver {
   Result exchange_capture_mode(std::uint32_t*) override { return 0; }
 
   Result graph_create(Handle* graph) override;
-  Result graph_clone(Handle, Handle*) override { return 801; }
-  Result graph_find_in_clone(Handle, Handle, Handle*) override { return 801; }
+  Result graph_clone(Handle graph, Handle* clone) override;
+  Result graph_find_in_clone(Handle node, Handle clone, Handle* found) override;
   Result graph_destroy(Handle graph) override;
   Result graph_add_kernel(Handle, const std::vector<Handle>&, const gpu::KernelLaunch&,
                           Handle*) override {
     return 801;
   }
-  Result graph_add_copy(Handle, const std::vector<Handle>&, const gpu::Copy&, gpu::Context,
-                        Handle*) override {
-    return 801;
-  }
+  Result graph_add_copy(Handle graph, const std::vector<Handle>& after, const gpu::Copy&,
+                        gpu::Context, Handle* node) override;
   Result graph_add_set(Handle, const std::vector<Handle>&, const gpu::Set&, gpu::Context,
                        Handle*) override {
     return 801;

@@ -1,120 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The slots of backends/gpu over a fake driver: what is recorded and bound, how captures end, and
 // what is done for libraries that may not be trusted.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "backends/gpu/table.h"
-#include "fake_driver.h"
-#include "gpu/smoke_host.h"
+#include "slots_fixture.h"
 
 namespace {
 
+using lockstep::gpu_test::fake;
 using smoke::Answer;
 using smoke::call;
 using smoke::Entry;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-lockstep::gpu_test::FakeDriver& fake() {
-  static auto* const driver = new lockstep::gpu_test::FakeDriver;
-  return *driver;
-}
-const lockstep_backend& backend() {
-  static const lockstep_recorder recorder = smoke::make_recorder();
-  static const lockstep_host host{
-      sizeof host, LOCKSTEP_BACKEND_ABI_MIN, LOCKSTEP_BACKEND_ABI_MAX, "test", nullptr, &recorder};
-  static const lockstep_backend* const table = [] {
-    const lockstep_backend* made = lockstep::gpu::query(fake(), &host, nullptr);
-    made->initialize(nullptr);
-    return made;
-  }();
-  return *table;
-}
-
-class SlotsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_EQ(b_.device_open(0, &device_, nullptr), LOCKSTEP_OK);
-    lockstep_module_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.format = LOCKSTEP_MODULE_SOURCE;
-    desc.data = "source";
-    desc.bytes = 6;
-    ASSERT_EQ(b_.module_create(device_, &desc, &module_, nullptr), LOCKSTEP_OK);
-    ASSERT_EQ(b_.module_kernel(module_, "kernel", &kernel_, nullptr), LOCKSTEP_OK);
-    lockstep_allocation_desc memory{};
-    memory.struct_size = sizeof memory;
-    memory.bytes = 256;
-    memory.memory_kind = LOCKSTEP_MEMORY_DEVICE;
-    ASSERT_EQ(b_.memory_allocate(device_, &memory, &memory_, nullptr), LOCKSTEP_OK);
-    one_ = make_stream();
-    two_ = make_stream();
-    ASSERT_EQ(b_.event_create(device_, 0, &event_, nullptr), LOCKSTEP_OK);
-    smoke::take();
-    fake().calls.clear();
-  }
-  void TearDown() override {
-    smoke::g_active = 0;
-    b_.event_destroy(event_);
-    b_.stream_destroy(one_);
-    b_.stream_destroy(two_);
-    b_.memory_free(device_, memory_, nullptr, nullptr);
-    b_.module_destroy(module_);
-    b_.device_close(device_);
-    const lockstep::gpu::Traits plain = lockstep::gpu_test::FakeDriver().made_traits;
-    fake().made_traits = plain;
-  }
-  lockstep_stream* make_stream() {
-    lockstep_stream_desc desc{sizeof desc, LOCKSTEP_STREAM_NON_BLOCKING, 0};
-    lockstep_stream* made = nullptr;
-    EXPECT_EQ(b_.stream_create(device_, &desc, &made, nullptr), LOCKSTEP_OK);
-    return made;
-  }
-  Answer launch(lockstep_stream* stream, lockstep_dim3 grid = {1, 1, 1}) {
-    const int number = 7;
-    const void* arguments[] = {&memory_, &number};
-    const lockstep_parameter typed[] = {{0, 8, 1, {}}, {0, 4, 0, {}}};
-    lockstep_launch_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.kernel = kernel_;
-    desc.grid = grid;
-    desc.block = {1, 1, 1};
-    desc.arguments = arguments;
-    desc.argument_count = 2;
-    desc.parameters = typed;
-    return call(b_.launch, stream, &desc);
-  }
-  Answer copy(lockstep_stream* stream, std::uint64_t bytes) {
-    static char host[256];
-    lockstep_copy_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.source = host;
-    desc.destination = memory_;
-    desc.width = bytes;
-    desc.height = desc.depth = 1;
-    desc.source_device = desc.destination_device = -1;
-    return call(b_.copy, stream, &desc);
-  }
-  void fork() {
-    ASSERT_TRUE(call(b_.event_record, event_, one_).ok());
-    ASSERT_TRUE(call(b_.stream_wait_event, two_, event_).ok());
-  }
-  void begin(lockstep_stream* stream) {
-    ASSERT_TRUE(call(b_.capture_begin, stream, std::uint32_t{LOCKSTEP_CAPTURE_THREAD_LOCAL}).ok());
-  }
-  std::string stream_text(lockstep_stream* stream) const {
-    return "stream " + std::to_string(b_.stream_identity(stream));
-  }
-
-  const lockstep_backend& b_ = backend();
-  lockstep_device* device_ = nullptr;
-  lockstep_module* module_ = nullptr;
-  lockstep_kernel* kernel_ = nullptr;
-  lockstep_stream *one_ = nullptr, *two_ = nullptr;
-  lockstep_event* event_ = nullptr;
-  void* memory_ = nullptr;
-};
+using SlotsTest = lockstep::gpu_test::SlotsTest;
 
 TEST_F(SlotsTest, EverySlotOfTheTableIsFilled) {
   const auto* words = reinterpret_cast<const std::uintptr_t*>(&b_.initialize);
@@ -263,6 +160,31 @@ TEST_F(SlotsTest, AHandleThatIsUsedAgainIsAnotherStream) {
   lockstep_stream* second = make_stream();  // most likely at the same address
   EXPECT_NE(b_.stream_identity(second), identity);
   b_.stream_destroy(second);
+}
+
+// As before ROCm 7.2, which has no number for a stream that is never used again.
+TEST_F(SlotsTest, AStreamMadeWhereABorrowedOneWasIsAnotherOne) {
+  fake().tells_stream_ids = false;
+  void* native = nullptr;
+  ASSERT_EQ(fake().stream_create(true, 0, &native), 0);
+  lockstep_stream *borrowed = nullptr, *again = nullptr;
+  ASSERT_TRUE(call(b_.stream_from_native, device_, native, &borrowed).ok());
+  const std::uint64_t identity = b_.stream_identity(borrowed);
+  b_.stream_destroy(borrowed);
+  ASSERT_TRUE(call(b_.stream_from_native, device_, native, &again).ok());
+  EXPECT_EQ(b_.stream_identity(again), identity);  // borrowed twice, it is still one
+  b_.stream_destroy(again);
+  ASSERT_EQ(fake().stream_destroy(native), 0);
+  fake().next_stream = native;
+  smoke::g_defined_streams.clear();
+  lockstep_stream* const own = make_stream();
+  ASSERT_EQ(b_.stream_native(own), native);
+  EXPECT_NE(b_.stream_identity(own), identity);
+  EXPECT_THAT(smoke::g_defined_streams, ElementsAre(b_.stream_identity(own)));
+  ASSERT_TRUE(call(b_.stream_from_native, device_, native, &again).ok());
+  EXPECT_EQ(b_.stream_identity(again), b_.stream_identity(own));
+  b_.stream_destroy(again);
+  b_.stream_destroy(own);
 }
 
 TEST_F(SlotsTest, AForeignGraphIsListedAndLeftToItsOwner) {
