@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "cache_bytes.h"
+#include "files_read.h"
 
 // Inline: the plugin then needs no library beside the standard ones.
 #define XXH_INLINE_ALL
@@ -21,21 +22,42 @@ std::string environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// Does the code depend on files that may change behind our back?
+bool reads_other_files(const lockstep_module_desc& desc, const std::string& compiler,
+                       const std::vector<std::string>& all_options) {
+  if (!option_that_may_read(all_options).empty()) return true;
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);  // as the compiler asks for it
+    return value != nullptr && *value != '\0';
+  };
+  // hipRTC is clang, which has options and folders of the environment.
+  const bool clang = compiler.starts_with("hiprtc");
+  if (clang && set("HIPRTC_COMPILE_OPTIONS_APPEND")) return true;
+  const bool own_folders_only = !clang || (!set("CPATH") && !set("CPLUS_INCLUDE_PATH"));
+  std::vector<std::string_view> given = {"lockstep/kernel.h"};  // part of `compiler`
+  for (std::uint32_t index = 0; index < desc.header_count; ++index) {
+    given.emplace_back(desc.headers[index].name);
+  }
+  const auto reads = [&](std::string_view text) {
+    return !text_that_may_read(text, given, own_folders_only).empty();
+  };
+  for (std::uint32_t index = 0; index < desc.header_count; ++index) {
+    if (reads(desc.headers[index].text)) return true;
+  }
+  return reads({static_cast<const char*>(desc.data), desc.bytes});
+}
+
 }  // namespace
 
 std::string CompileCache::key(const lockstep_module_desc& desc, const std::string& compiler,
                               const std::vector<std::string>& all_options) {
+  if (reads_other_files(desc, compiler, all_options)) return {};
   std::string all;
   put_text(all, compiler);
   put_text(all, std::string_view(static_cast<const char*>(desc.data), desc.bytes));
   put_text(all, desc.source_name != nullptr ? desc.source_name : "");
   for (const std::string& option : all_options) {
-    const std::string_view text = option;
-    if (text.starts_with("-I") || text.starts_with("--include-path") ||
-        text.starts_with("-include") || text.starts_with("--pre-include")) {
-      return {};
-    }
-    put_text(all, text);
+    put_text(all, option);
   }
   put_number(all, desc.kernel_count);
   for (std::uint32_t index = 0; index < desc.kernel_count; ++index) {

@@ -20,8 +20,9 @@ class CompileCache {
   // `vendor` names the folder below the cache folder: "cuda".
   explicit CompileCache(std::string vendor) : vendor_(std::move(vendor)) {}
 
-  // Everything the code depends on. Empty when it depends on files that cannot be known (an include
-  // folder among the options): such code is not kept.
+  // Everything the code depends on. Empty when it may depend on files that cannot be known: by an
+  // option, by an #include of neither a given header nor (<...>) one of the compiler's own, by the
+  // compiler's environment (files_read.h). Such code is not kept.
   static std::string key(const lockstep_module_desc& desc, const std::string& compiler,
                          const std::vector<std::string>& all_options);
 

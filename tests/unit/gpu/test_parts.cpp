@@ -137,9 +137,134 @@ TEST_F(CompileCacheTest, TheKeyHoldsEverythingTheCodeDependsOn) {
   changed.headers = &header;
   changed.header_count = 1;
   EXPECT_NE(CompileCache::key(changed, "nvrtc 13.0", {"-DA"}), key);
-  // The files behind an include folder may change without our seeing it.
-  EXPECT_EQ(CompileCache::key(plain, "nvrtc 13.0", {"-I/usr/include"}), "");
-  EXPECT_EQ(CompileCache::key(plain, "nvrtc 13.0", {"--include-path=/usr/include"}), "");
+}
+
+// Files may change without our seeing it.
+TEST_F(CompileCacheTest, CodeThatOptionsMakeReadFilesIsNotKept) {
+  using Options = std::vector<std::string>;
+  const auto kept = [&](const Options& options, const char* compiler = "nvrtc 13.0") {
+    return !CompileCache::key(source_of("text"), compiler, options).empty();
+  };
+  for (const char* option : {"-I",
+                             "-Ifolder",
+                             "--include-path",
+                             "--include-path=f",
+                             "--include-directory",
+                             "--include-directory=f",
+                             "-include",
+                             "-include=f",
+                             "--pre-include",
+                             "--pre-include=f",
+                             "-isystem",
+                             "-isystemf",
+                             "-iquote",
+                             "-iquotef",
+                             "-idirafter",
+                             "-idirafterf",
+                             "-imacros",
+                             "-imacrosf",
+                             "-cxx-isystem",
+                             "-iwithprefixbefore",
+                             "-include-pch",
+                             "-ivfsoverlay",
+                             "@file",
+                             "--config=f",
+                             "-Wp,-include,f",
+                             "-Wp,@f",
+                             "-Xclang",
+                             "-Xpreprocessor",
+                             "-mllvm",
+                             "-fplugin=f",
+                             "-fprofile-use=f",
+                             "-fmodule-file=f",
+                             "--use-pch=f",
+                             "-pch",
+                             "--options-file",
+                             "-optf",
+                             "f.h",
+                             "--sysroot=f",
+                             "-working-directory=f",
+                             "-B",
+                             "-nostdinc",
+                             "--new-option"}) {
+    for (const char* compiler : {"nvrtc 13.0", "hiprtc 7.2"}) {
+      EXPECT_FALSE(kept({option}, compiler)) << option;
+      EXPECT_FALSE(kept({"-DA", option, "f.h", "-O3"}, compiler)) << option;
+    }
+  }
+  EXPECT_FALSE(kept({"-std", "-include"}));
+  EXPECT_FALSE(kept({"--std", "@file"}));
+  for (const Options& options :
+       {Options{"-DA=1", "-UB", "-D", "-weird", "--define-macro=C", "--undefine-macro", "D"},
+        Options{"--std=c++17", "--gpu-architecture=sm_90", "--fmad=false", "-lineinfo"},
+        Options{"-std", "c++17", "-arch", "sm_90", "-maxrregcount", "64", "-default-device"},
+        Options{"-std=c++20", "--offload-arch=gfx90a", "-ffp-contract=off", "-O3", "-Wno-unused"},
+        Options{"-fno-unroll-loops", "-mcode-object-version=4", "-ffast-math", "-w", "-Werror"}}) {
+    EXPECT_TRUE(kept(options)) << options.front();
+    EXPECT_TRUE(kept(options, "hiprtc 7.2")) << options.front();
+  }
+}
+
+TEST_F(CompileCacheTest, CodeThatIncludesFilesIsNotKept) {
+  const lockstep_header headers[] = {{"a.h", "#include \"sub/b.h\""}, {"sub/b.h", "int b;"}};
+  const auto kept = [&](std::string_view text, std::uint32_t header_count = 2) {
+    lockstep_module_desc desc = source_of("");
+    desc.data = text.data();
+    desc.bytes = text.size();
+    desc.headers = headers;
+    desc.header_count = header_count;
+    return !CompileCache::key(desc, "hiprtc 7.2", {}).empty();
+  };
+  for (const char* text : {"#include \"/abs/x.h\"",
+                           "#include \"x.h\"",
+                           "#include </abs/x.h>",
+                           "#include <../x.h>",
+                           "#include X",
+                           "  #  include \"x.h\"",
+                           "%:include \"x.h\"",
+                           "\?\?=include \"x.h\"",
+                           "#/* */include/**/\"x.h\"",
+                           "#inc\\\nlude \"x.h\"",
+                           "#include \\ \n\"x.h\"",
+                           "int a;\n#include_next \"a.h.x\"\n",
+                           "#import \"x.h\"",
+                           "#embed \"x\"",
+                           "#embed <x>",
+                           "#if __has_include(\"x.h\")",
+                           "#if __has_include ( X )",
+                           "#if __has_embed(<x>)",
+                           "asm(\".incbin \\\"x\\\"\");",
+                           "asm(\".include \\\"x\\\"\");",
+                           "#include",
+                           "#define S \"/*\"\n#include \"x.h\"\n",
+                           "const int n = 1'000;\n#include \"x.h\" // '"}) {
+    EXPECT_FALSE(kept(text)) << text;
+  }
+  for (const char* text :
+       {"#include <cuda_fp16.h>", "#include \"a.h\"", "#include <a.h>", "#include \"sub/b.h\"",
+        "#include <lockstep/kernel.h>", "#include \"lockstep/kernel.h\"", "// include all of it",
+        "#pragma once", "int include, embed;", "#if defined(__has_include)\n#endif",
+        "#if __has_include(<hip/hip_fp16.h>)", "#define include_x"}) {
+    EXPECT_TRUE(kept(text)) << text;
+  }
+  // What a given header includes counts as much.
+  EXPECT_FALSE(kept("#include <a.h>", 1));
+}
+
+TEST_F(CompileCacheTest, TheEnvironmentOfHiprtcCountsAsOptions) {
+  const auto kept = [&](const char* text, const char* compiler) {
+    return !CompileCache::key(source_of(text), compiler, {}).empty();
+  };
+  setenv("CPATH", "/somewhere", 1);
+  EXPECT_TRUE(kept("int a;", "hiprtc 7.2"));
+  EXPECT_FALSE(kept("#include <a.h>", "hiprtc 7.2"));
+  EXPECT_TRUE(kept("#include <a.h>", "nvrtc 13.0"));
+  unsetenv("CPATH");
+  setenv("HIPRTC_COMPILE_OPTIONS_APPEND", "-include x.h", 1);
+  EXPECT_FALSE(kept("int a;", "hiprtc 7.2"));
+  EXPECT_TRUE(kept("int a;", "nvrtc 13.0"));
+  unsetenv("HIPRTC_COMPILE_OPTIONS_APPEND");
+  EXPECT_TRUE(kept("#include <a.h>", "hiprtc 7.2"));
 }
 
 TEST_F(CompileCacheTest, SaysWhyItCannotKeepCode) {
