@@ -140,9 +140,9 @@ void seal_image(const std::string& path, const std::vector<std::string>& depende
   if (!bytes) throw Error(ErrorCode::kNoStorage, path + ": the compiler wrote no image");
   std::string list = std::string(kStack) + std::to_string(stack_bytes) + "\n";
   for (const std::string& dependency : dependencies) {
-    if (const auto header = read_file(dependency)) {
-      list += hash_text(*header) + " " + dependency + "\n";
-    }
+    const auto header = read_file(dependency);
+    // One that is gone already never has this hash again, for all that is known.
+    list += (header ? hash_text(*header) : std::string(16, '-')) + " " + dependency + "\n";
   }
   const auto append = [&](const void* data, std::size_t size) {
     const auto* begin = static_cast<const std::byte*>(data);

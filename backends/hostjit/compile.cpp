@@ -143,7 +143,7 @@ Unit make_unit(const CompileRequest& request) {
 std::string make_key(const CompileRequest& request, const Unit& unit,
                      const std::vector<std::string>& options, const CompilerInfo& compiler) {
   KeyBuilder key;
-  key.add("sealed with stack");  // images of other kinds are not found
+  key.add("sealed with stack and all headers");  // images of other kinds are not found
   key.add(unit.text);
   key.add(request.source_name);
   for (const Header& header : unit.headers) {

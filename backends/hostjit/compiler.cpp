@@ -127,7 +127,9 @@ std::string run_compiler(const CompilerInfo& compiler, const std::vector<std::st
       "-fno-math-errno", "-fno-trapping-math",
       // A frame larger than the guard page may not step over it.
       "-fstack-clash-protection", "-fdiagnostics-color=never", "-fstack-usage",
-      "-ffile-prefix-map=" + folder + "/=", "-I.", "-MMD", "-MF", "dependencies", "-Wl,--as-needed",
+      // Headers of system folders, too: CPLUS_INCLUDE_PATH makes such ones of any folder, and a
+      // header makes itself and what it includes one by a pragma.
+      "-ffile-prefix-map=" + folder + "/=", "-I.", "-MD", "-MF", "dependencies", "-Wl,--as-needed",
       "-Wl,-z,defs"};
   if (!compiler.is_clang) {
     // Two kernels with equal bodies need two addresses, which name them.

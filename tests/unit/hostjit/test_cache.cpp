@@ -113,6 +113,31 @@ TEST_F(HostjitCache, AChangedHeaderIsNoticed) {
   EXPECT_EQ(calls(), 2u);
 }
 
+// However a header is reached: no option names these.
+TEST_F(HostjitCache, AChangedHeaderThatNoOptionNamesIsNoticed) {
+  use_counting_compiler();
+  const std::string folder = folder_ / "system";
+  std::filesystem::create_directories(folder);
+  const std::string value = folder + "/value.h";
+  write_file(folder + "/outer.h", "#pragma GCC system_header\n#include \"" + value + "\"\n");
+  std::size_t expected = 0;
+  for (const std::string& include :
+       {"\"" + value + "\"", "\"" + folder + "/outer.h\"", std::string("<value.h>")}) {
+    if (include.front() == '<') setenv("CPLUS_INCLUDE_PATH", folder.c_str(), 1);
+    CompileRequest with_header;
+    with_header.source = "#include " + include + "\n__global__ void k(int* p) { p[0] = value; }";
+    with_header.name_expressions = {"k"};
+    write_file(value, "constexpr int value = 1;");
+    EXPECT_EQ(result_of(compile(with_header)), 1) << include;
+    EXPECT_TRUE(compile(with_header).from_cache) << include;
+    write_file(value, "constexpr int value = 2;");
+    EXPECT_EQ(result_of(compile(with_header)), 2) << include;
+    expected += 2;
+    EXPECT_EQ(calls(), expected) << include;
+  }
+  unsetenv("CPLUS_INCLUDE_PATH");
+}
+
 TEST_F(HostjitCache, ManyProcessesMakeOneImage) {
   use_counting_compiler();
   constexpr int kProcesses = 6;
