@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "graph.h"
+#include "module.h"
 #include "objects.h"
 #include "stream.h"
 
@@ -307,10 +308,12 @@ lockstep_code capture_end(lockstep_stream* stream, lockstep_graph** graph, locks
       driver().graph_destroy(native);
       return fail_native(error, Call::kGraphNodes, listed);
     }
+    unload_dead_modules();
     *graph = adopt_graph(stream->device, native, session != nullptr ? session->graph : 0,
                          std::move(nodes));
     return LOCKSTEP_OK;
   }
+  unload_dead_modules();
   std::string detail = describe(stream);
   if (session != nullptr) {
     if (const std::string unjoined = unjoined_streams(*session); result == 904 && !unjoined.empty())

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "enqueue.h"
+#include "module.h"
 
 namespace lockstep::gpu {
 namespace {
@@ -139,10 +140,16 @@ lockstep_code device_memory(lockstep_device* device, std::uint64_t* free_bytes,
 
 lockstep_code device_synchronize(lockstep_device* device, lockstep_error* error) {
   ContextScope scope(device->context);
-  const Result result = record_call(
-      device, 0, LOCKSTEP_RECORD_SYNCHRONIZE, name_of(Call::kContextSynchronize),
-      [](lockstep_record&) {}, [] { return driver().context_synchronize(); });
-  return result == kSuccess ? LOCKSTEP_OK : fail_native(error, Call::kContextSynchronize, result);
+  {
+    LaunchesWaitedFor launches(device);
+    const Result result = record_call(
+        device, 0, LOCKSTEP_RECORD_SYNCHRONIZE, name_of(Call::kContextSynchronize),
+        [](lockstep_record&) {}, [] { return driver().context_synchronize(); });
+    if (result != kSuccess) return fail_native(error, Call::kContextSynchronize, result);
+    launches.succeeded();
+  }
+  unload_dead_modules();
+  return LOCKSTEP_OK;
 }
 
 lockstep_code peer_access(lockstep_device* from, lockstep_device* to, std::uint32_t* can,

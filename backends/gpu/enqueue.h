@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "capture.h"
+#include "in_flight.h"
 #include "objects.h"
 #include "state.h"
 
@@ -21,17 +22,23 @@ void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
 
 inline std::uint32_t name_of(Call call) { return g_state.names[static_cast<std::size_t>(call)]; }
 
-// What a launch needs of the context. While something captures the driver is asked more.
+// What a launch needs of the context, and that it is remembered. While something captures the
+// driver is asked more.
 class LaunchScope {
  public:
-  explicit LaunchScope(const lockstep_stream* stream) {
+  explicit LaunchScope(const lockstep_stream* stream) : stream_(stream) {
     if (stream->origin != lockstep_stream::Origin::kOwn || captures_open() ||
         driver().traits().launches_need_context) {
       context_.emplace(stream->context);
     }
   }
 
+  ~LaunchScope() { note_launch(stream_); }
+  LaunchScope(const LaunchScope&) = delete;
+  LaunchScope& operator=(const LaunchScope&) = delete;
+
  private:
+  const lockstep_stream* const stream_;
   std::optional<ContextScope> context_;
 };
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <map>
 #include <shared_mutex>
+
+#include "in_flight.h"
 
 namespace lockstep::gpu {
 namespace {
@@ -18,31 +21,15 @@ Functions& functions() {
   return *instance;
 }
 
-// Modules that could not be unloaded at once, since a capture was open: waiting for the device
-// would have invalidated it.
+// Modules that were destroyed and are loaded still: a capture is open, or kernels of theirs may be
+// executing where they cannot be waited for (in_flight.h), or the driver refused.
 struct Graveyard {
   std::mutex mutex;
-  std::vector<std::pair<Context, Handle>> modules;
+  std::vector<std::pair<lockstep_device*, Handle>> modules;
 };
 Graveyard& graveyard() {
   static Graveyard* const instance = new Graveyard;
   return *instance;
-}
-
-void unload(Context context, Handle module) {
-  ContextScope scope(context);
-  // Work in flight that uses it completes first.
-  if (driver().context_synchronize() == kSuccess) driver().module_unload(module);
-}
-
-void unload_dead_modules() {
-  if (captures_open()) return;
-  std::vector<std::pair<Context, Handle>> dead;
-  {
-    std::lock_guard lock(graveyard().mutex);
-    dead.swap(graveyard().modules);
-  }
-  for (const auto& [context, module] : dead) unload(context, module);
 }
 
 lockstep_code load_image(lockstep_device* device, const void* image, std::uint64_t bytes,
@@ -99,6 +86,29 @@ std::string normalised_expression(std::string_view expression) {
   return result;
 }
 
+void unload_dead_modules() {
+  if (captures_open()) return;
+  std::vector<std::pair<lockstep_device*, Handle>> dead;
+  {
+    std::lock_guard lock(graveyard().mutex);
+    dead.swap(graveyard().modules);
+  }
+  if (dead.empty()) return;
+  std::map<lockstep_device*, bool> finished;
+  std::erase_if(dead, [&](const auto& module) {
+    ContextScope scope(module.first->context);
+    const auto [device, first] = finished.try_emplace(module.first);
+    if (first) device->second = scope.result() == kSuccess && finish_launches(module.first);
+    if (!device->second) return false;
+    // Another library may be capturing.
+    const RelaxedThread relaxed;
+    return driver().module_unload(module.second) == kSuccess;
+  });
+  if (dead.empty()) return;
+  std::lock_guard lock(graveyard().mutex);
+  graveyard().modules.insert(graveyard().modules.end(), dead.begin(), dead.end());
+}
+
 lockstep_code module_create(lockstep_device* device, const lockstep_module_desc* desc,
                             lockstep_module** module, lockstep_error* error) {
   *module = nullptr;
@@ -144,12 +154,11 @@ void module_destroy(lockstep_module* module) {
       functions().by_handle.erase(kernel->function);
   }
   if (usable()) {
-    if (captures_open()) {
+    {
       std::lock_guard lock(graveyard().mutex);
-      graveyard().modules.emplace_back(module->device->context, module->native);
-    } else {
-      unload(module->device->context, module->native);
+      graveyard().modules.emplace_back(module->device, module->native);
     }
+    unload_dead_modules();
   }
   delete module;
 }

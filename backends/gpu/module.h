@@ -10,6 +10,9 @@ namespace lockstep::gpu {
 lockstep_code module_create(lockstep_device* device, const lockstep_module_desc* desc,
                             lockstep_module** module, lockstep_error* error);
 void module_destroy(lockstep_module* module);
+// Unloads modules that were destroyed while that could not be done. Does nothing while a capture is
+// open.
+void unload_dead_modules();
 lockstep_code module_kernel(lockstep_module* module, const char* name, lockstep_kernel** kernel,
                             lockstep_error* error);
 lockstep_code module_global(lockstep_module* module, const char* name, void** address,

@@ -21,6 +21,9 @@ struct lockstep_device {
   lockstep::gpu::Context context = nullptr;  // primary; kept until the process ends
   std::atomic<std::uint32_t> opens{0};
   std::atomic<std::uint64_t> legacy_identity{0};  // of its legacy stream; 0 = not met yet
+  // Kernels may be executing (in_flight.h): on its legacy and per-thread streams; where nobody can
+  // tell any more.
+  std::atomic<bool> special_launched{false}, lost_track{false};
   std::string arch;
   std::int64_t max_grid[3] = {0, 0, 0}, max_block[3] = {0, 0, 0}, max_threads = 0;
 };
@@ -38,6 +41,8 @@ struct lockstep_stream {
   // or it waited for an event of such a stream. Only then is the driver asked about captures while
   // none of ours is open.
   std::atomic<bool> known_to_others{false};
+  // Kernels were launched since it was last waited for (in_flight.h).
+  mutable std::atomic<bool> launched{false};
 };
 
 struct lockstep_event {

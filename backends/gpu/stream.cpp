@@ -128,6 +128,7 @@ lockstep_code stream_create(lockstep_device* device, const lockstep_stream_desc*
   made->non_blocking = non_blocking;
   made->priority = desc->priority;
   made->identity = meet(device, native, device->context, true).identity;
+  add_stream(made);
   *stream = made;
   return LOCKSTEP_OK;
 }
@@ -181,6 +182,7 @@ lockstep_code stream_from_native(lockstep_device* device, void* native, lockstep
   const Met met = meet(device, native, context, false);
   made->non_blocking = met.non_blocking;
   made->identity = met.identity;
+  add_stream(made);
   *stream = made;
   return LOCKSTEP_OK;
 }
@@ -189,8 +191,9 @@ void stream_destroy(lockstep_stream* stream) {
   if (stream == nullptr) return;
   if (usable()) {
     forget_stream(stream);
+    ContextScope scope(stream->context);
+    remove_stream(stream);
     if (stream->origin == lockstep_stream::Origin::kOwn) {
-      ContextScope scope(stream->context);
       forget(native_of(stream));
       // A failure can only say that the driver is shutting down or that a kernel failed earlier.
       driver().stream_destroy(native_of(stream));
@@ -215,15 +218,19 @@ void replace_native_stream(lockstep_stream* stream) {
     std::lock_guard lock(all.mutex);
     all.streams[fresh] = same;
   }
+  // Where this is done, the runtime waits for a stream's work when it goes: nothing is left in
+  // flight.
   driver().stream_destroy(old);
 }
 
 lockstep_code stream_synchronize(lockstep_stream* stream, lockstep_error* error) {
   ContextScope scope(stream->context);
+  LaunchesWaitedFor launches(stream);
   const Result result = record_call(
       stream->device, identity_of(stream), LOCKSTEP_RECORD_SYNCHRONIZE,
       name_of(Call::kStreamSynchronize), [](lockstep_record&) {},
       [&] { return driver().stream_synchronize(native_of(stream)); });
+  if (result == kSuccess) launches.succeeded();
   return result == kSuccess
              ? LOCKSTEP_OK
              : fail_native(error, Call::kStreamSynchronize, result, describe(stream));

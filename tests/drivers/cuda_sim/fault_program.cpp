@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/lockstep.h>
 
+#include <cstdlib>
+#include <dlfcn.h>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -77,6 +79,39 @@ void late() {
   std::cout << "value: " << values.back() << '\n';
 }
 
+// Another library of the process captures, on a stream and in a mode of its own, while a module of
+// ours comes, runs and goes: first on our stream, then on its own one.
+void foreign_capture() {
+  Job job;
+  void* const library = dlopen(getenv("LOCKSTEP_CUDA_LIBRARY"), RTLD_NOW);
+  const auto call = [&](const char* name, auto... arguments) {
+    using Function = int (*)(decltype(arguments)...);
+    const int result = reinterpret_cast<Function>(dlsym(library, name))(arguments...);
+    if (result != 0) std::cout << name << ' ' << result << '\n';
+  };
+  void *context = nullptr, *stream = nullptr, *graph = nullptr;
+  call("cuStreamGetCtx", job.stream.native_handle(), &context);
+  call("cuCtxSetCurrent", context);
+  call("cuStreamCreate", &stream, 1U);
+  const auto use_module = [&](const ls::StreamRef& on) {
+    const ls::Kernel kernel =
+        job.device.compile(kSource, {.kernels = {"add_one"}}).kernel("add_one");
+    on.launch(kernel, {.grid = 1, .block = kCount}, job.values, kCount);
+  };
+  job.stream.fill(job.values, 0);
+  const int global = 0;
+  call("cuStreamBeginCapture_v2", stream, global);
+  use_module(job.stream);
+  call("cuStreamEndCapture", stream, &graph);
+  std::cout << "its capture: " << (graph != nullptr ? "whole" : "broken") << '\n';
+  use_module(ls::StreamRef::from_native(job.device, stream));
+  std::cout << "not waited for\n";
+  job.device.synchronize();
+  std::vector<int> values(kCount);
+  job.stream.copy_and_wait(values, job.values);
+  std::cout << "value: " << values.back() << '\n';
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -88,11 +123,13 @@ int main(int argc, char** argv) {
       lost();
     } else if (mode == "late") {
       late();
+    } else if (mode == "foreign-capture") {
+      foreign_capture();
     } else if (mode == "open") {
       step("open", [] { ls::Device::open("cuda:0"); });
       step("auto", [] { std::cout << ls::Device::open("auto").backend() << ' '; });
     } else {
-      std::cerr << "modes: allocate BYTES..., lost, late, open\n";
+      std::cerr << "modes: allocate BYTES..., lost, late, foreign-capture, open\n";
       return 2;
     }
   } catch (const ls::Error& error) {

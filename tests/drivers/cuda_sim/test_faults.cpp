@@ -38,6 +38,21 @@ TEST(CudaSimFaults, NthCallOfAFunctionFails) {
             "100: out of memory 2 cuMemAlloc\n200: ok\n300: invalid argument 1 cuMemAlloc\n");
 }
 
+TEST(CudaSimModules, ACaptureOfAnotherLibrarySurvivesTheirEnd) {
+  const TempFolder folder;
+  EXPECT_EQ(out_of({"foreign-capture"}, {{"CUDA_SIM_LOG", folder / "calls"}}),
+            "its capture: whole\nnot waited for\nvalue: 2\n");
+  // The second one is unloaded when its user has waited for the device.
+  std::istringstream lines(lockstep::testing::read_file(folder / "calls"));
+  std::string number, name, code, order;
+  while (lines >> number >> name >> code) {
+    if (name == "cuStreamEndCapture") order += "end ";
+    if (name == "cuModuleUnload") order += "unload ";
+    if (name == "cuCtxSynchronize") order += "wait ";
+  }
+  EXPECT_EQ(order, "unload end wait unload unload ");  // the last one: the program's own
+}
+
 TEST(CudaSimFaults, OutOfMemoryFromASizeOn) {
   EXPECT_EQ(out_of({"allocate", "1048575", "1048576", "10"}, {{"CUDA_SIM_OOM_BYTES", "1048576"}}),
             "1048575: ok\n1048576: out of memory 2 cuMemAlloc\n10: ok\n");

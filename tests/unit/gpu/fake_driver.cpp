@@ -86,6 +86,15 @@ FakeDriver::Result FakeDriver::context_set(gpu::Context context) {
   current_ = context;
   return 0;
 }
+FakeDriver::Result FakeDriver::unsafe(bool even_relaxed) {
+  if (captures_.empty() || (!even_relaxed && capture_mode == LOCKSTEP_CAPTURE_RELAXED)) return 0;
+  for (auto& [id, capture] : captures_) capture.invalidated = true;
+  return 900;
+}
+FakeDriver::Result FakeDriver::context_synchronize() {
+  calls.emplace_back("wait for all");
+  return unsafe(true);
+}
 FakeDriver::Result FakeDriver::memory_allocate(std::uint64_t bytes, void** address) {
   *address = std::calloc(1, bytes);
   device_memory.insert(*address);
@@ -113,7 +122,8 @@ FakeDriver::Result FakeDriver::module_load(const void*, std::string*, Handle* mo
 }
 FakeDriver::Result FakeDriver::module_unload(Handle) {
   calls.emplace_back("unload");
-  return 0;
+  const Result result = unsafe(false);
+  return result != 0 ? result : std::exchange(unload_result, 0);
 }
 FakeDriver::Result FakeDriver::module_function(Handle, const char*, Handle* function) {
   *function = reinterpret_cast<Handle>(++next_id_ << 8);
@@ -174,6 +184,10 @@ FakeDriver::Result FakeDriver::event_record(Handle event, Handle stream) {
   *static_cast<FakeEvent*>(event) = {on.capture, on.tail};
   return 0;
 }
+FakeDriver::Result FakeDriver::event_synchronize(Handle) {
+  calls.emplace_back("wait");
+  return unsafe(false);
+}
 FakeDriver::Result FakeDriver::stream_wait_event(Handle stream, Handle event) {
   FakeStream& on = *streams_.at(stream);
   const FakeEvent& awaited = *static_cast<FakeEvent*>(event);
@@ -218,6 +232,10 @@ FakeDriver::Result FakeDriver::set(const gpu::Set& set, gpu::Call call, Handle s
   return enqueue(std::string("set ") + call_name(call), stream, facts);
 }
 
+FakeDriver::Result FakeDriver::exchange_capture_mode(std::uint32_t* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
+}
 FakeDriver::Result FakeDriver::begin_capture(Handle stream, std::uint32_t) {
   FakeStream& on = *streams_.at(stream);
   if (on.capture != 0) return 401;

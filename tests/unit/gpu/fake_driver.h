@@ -42,6 +42,8 @@ class FakeDriver final : public gpu::Driver {
   // Set by tests.
   gpu::Traits made_traits;
   Result next_result = 0;  // what the next enqueuing or freeing call answers
+  Result unload_result = 0;
+  std::uint32_t capture_mode = LOCKSTEP_CAPTURE_GLOBAL;  // the thread's
   std::set<const void*> device_memory;
   bool tells_stream_ids = true;
   Handle next_stream = nullptr;            // where the next stream is made, if set
@@ -68,7 +70,7 @@ class FakeDriver final : public gpu::Driver {
   Result context_retain(int ordinal, gpu::Context* context) override;
   Result context_current(gpu::Context* context) override;
   Result context_set(gpu::Context context) override;
-  Result context_synchronize() override { return 0; }
+  Result context_synchronize() override;
   Result prepare_device(int) override { return 0; }
   Result memory_info(std::uint64_t*, std::uint64_t*) override { return 0; }
   Result memory_allocate(std::uint64_t bytes, void** address) override;
@@ -87,7 +89,7 @@ class FakeDriver final : public gpu::Driver {
                         lockstep_error*) override;
   bool compiler_available() override { return true; }
   Result module_load(const void*, std::string*, Handle* module) override;
-  Result module_unload(Handle) override;
+  Result module_unload(Handle module) override;
   Result module_function(Handle, const char* name, Handle* function) override;
   Result module_global(Handle, const char*, void**, std::uint64_t*) override { return 500; }
   bool module_functions(Handle, std::vector<Handle>*) override { return false; }
@@ -108,7 +110,7 @@ class FakeDriver final : public gpu::Driver {
   Result event_destroy(Handle event) override;
   Result event_record(Handle event, Handle stream) override;
   Result event_query(Handle) override { return 0; }
-  Result event_synchronize(Handle) override { return 0; }
+  Result event_synchronize(Handle event) override;
   Result event_elapsed(Handle, Handle, float*) override { return 0; }
   Result stream_wait_event(Handle stream, Handle event) override;
   bool is_not_ready(Result result) const override { return result == 600; }
@@ -121,7 +123,7 @@ class FakeDriver final : public gpu::Driver {
   Result begin_capture(Handle stream, std::uint32_t mode) override;
   Result end_capture(Handle stream, Handle* graph) override;
   Result capture_info(Handle stream, gpu::CaptureInfo* info) override;
-  Result exchange_capture_mode(std::uint32_t*) override { return 0; }
+  Result exchange_capture_mode(std::uint32_t* mode) override;
 
   Result graph_create(Handle* graph) override;
   Result graph_clone(Handle graph, Handle* clone) override;
@@ -166,6 +168,8 @@ class FakeDriver final : public gpu::Driver {
     bool invalidated = false;
   };
   Result enqueue(const std::string& call, Handle stream, gpu::NodeFacts facts);
+  // A call that breaks the captures of a thread that is not relaxed, or any: 900 if it did.
+  Result unsafe(bool even_relaxed);
   void leave(std::uint64_t capture);
 
   gpu::Context current_ = nullptr;
