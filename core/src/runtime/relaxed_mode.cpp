@@ -19,8 +19,7 @@ RelaxedMode::~RelaxedMode() {
       device_.backend.table.capture_thread_mode(device_.handle, &mode_, &error) == LOCKSTEP_OK) {
     return;
   }
-  log(LogLevel::kError,
-      std::string("this thread stays in relaxed capture mode: ") + error.message);
+  log(LogLevel::kError, std::string("this thread stays in relaxed capture mode: ") + error.message);
 }
 
 }  // namespace lockstep::runtime
