@@ -63,10 +63,12 @@ void after_fork_in_parent() noexcept {
 
 void after_fork_in_child() noexcept {
   // The rings are the parent's: forget them. The control block is made anew by the first record.
-  const std::uint32_t count =
-      g_control != nullptr ? g_control->ring_count.load(std::memory_order_relaxed) : 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    unmap_ring(g_rings[i].load(std::memory_order_relaxed));
+  // Its count does not tell how many there are: it may lie in a file where the parent, which is
+  // running already, counts rings that this process never had.
+  for (std::uint32_t i = 0; i < kMaxRings; ++i) {
+    Ring* ring = g_rings[i].load(std::memory_order_relaxed);
+    if (ring == nullptr) break;
+    unmap_ring(ring);
     g_rings[i].store(nullptr, std::memory_order_relaxed);
     if (g_ring_files[i] >= 0) ::close(g_ring_files[i]);
   }

@@ -19,7 +19,7 @@
 /// captures. Cost: one load and one branch a launch while no trace is open, tens of nanoseconds
 /// while one is.
 ///
-/// Traces stay in memory until taken. For long recordings set LOCKSTEP_TRACE (docs/recording.md),
+/// Traces stay in memory until taken. For long recordings set LOCKSTEP_TRACE (docs/command-line.md),
 /// or use `lockstep record`; both write to a file in bounded memory.
 ///
 /// After a fork the child begins with no open trace of its own; what the parent had open stays the

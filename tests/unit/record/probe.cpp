@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <pthread.h>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -127,6 +128,62 @@ int fork_with_traces() {
   return status == 0 && kept ? 0 : 1;
 }
 
+int g_may_go_on[2];
+
+/// Forks, and lets a thread of the parent make a ring before the child's handlers run.
+int fork_while_rings_come() {
+  // Handlers run in this order: the recorder has not been used yet.
+  if (pipe(g_may_go_on) != 0) return 1;
+  pthread_atfork(nullptr, nullptr, [] {
+    char byte = 0;
+    if (read(g_may_go_on[0], &byte, 1) != 1) _exit(1);
+  });
+  const FakePlugin plugin;
+  launch_some(plugin, 5, "parent");
+  const pid_t child = fork();
+  if (child == 0) {
+    launch_some(plugin, 1, "worker");
+    std::exit(0);
+  }
+  std::thread([&] { launch_some(plugin, 2, "parent"); }).join();
+  if (write(g_may_go_on[1], "x", 1) != 1) return 1;
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  return WEXITSTATUS(status);
+}
+
+/// A worker that becomes nobody, as those of servers do, before it launches.
+int drops_privileges() {
+  const FakePlugin plugin;
+  launch_some(plugin, 2, "parent");
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
+    launch_some(plugin, 3, "worker");
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  return WEXITSTATUS(status);
+}
+
+/// Starts a program that is to record itself into another file, while this one records too.
+int starts_another() {
+  launch_some(FakePlugin(), 2, "runner");
+  setenv("LOCKSTEP_TRACE", std::getenv("PROBE_OTHER_TRACE"), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "probe", "plain", "3", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status == 0 ? 0 : 1;
+}
+
 int execs() {
   launch_some(FakePlugin(), 2, "before exec");
   execl("/proc/self/exe", "probe", "plain", "3", nullptr);
@@ -216,6 +273,9 @@ int main(int argc, char** argv) {
       {"forks_before_use", forks_before_use},
       {"forks_after_use", forks_after_use},
       {"fork_with_traces", fork_with_traces},
+      {"fork_while_rings_come", fork_while_rings_come},
+      {"drops_privileges", drops_privileges},
+      {"starts_another", starts_another},
       {"execs", execs},
       {"pending", pending},
       {"many_threads", many_threads},

@@ -119,6 +119,14 @@ INSTANTIATE_TEST_SUITE_P(Forks, RecordedForks,
                                                                                 : "BeforeUse";
                          });
 
+TEST_F(Recorded, ForksWhileTheParentMakesRings) {
+  const std::vector<RecordedFile> files = record("fork_while_rings_come");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  ASSERT_THAT(files, SizeIs(2));
+  EXPECT_EQ(files[0].entries, 7u);
+  EXPECT_EQ(files[1].entries, 1u);
+}
+
 TEST_F(Recorded, ExecMakesAnotherImage) {
   const std::vector<RecordedFile> files = record("execs");
   ASSERT_THAT(files, SizeIs(2));
