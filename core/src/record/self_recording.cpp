@@ -17,7 +17,8 @@
 namespace lockstep::record {
 namespace {
 
-/// Names the process that took the first name, so that programs it starts do not want it too.
+/// Names the file that was made under its first name, so that programs started by whoever made it
+/// do not want that name too. A program that is told to record elsewhere is none of them.
 constexpr char kOwner[] = "LOCKSTEP_TRACE_OWNER";
 
 /// Shared by this process and everything forked from it since this library was loaded: whether one
@@ -45,6 +46,22 @@ bool read_force() {
                   "': set it to 1 to replace an existing trace, or to 0");
 }
 
+/// LOCKSTEP_TRACE in one spelling, whatever it is relative to.
+std::filesystem::path absolute_path(const char* text) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(text, error).lexically_normal();
+  if (error) {
+    ErrorContext context;
+    context.native_code = error.value();
+    context.call = "write";
+    throw Error(ErrorCode::kInputOutput,
+                std::string("LOCKSTEP_TRACE is '") + text +
+                    "', which has no absolute path: " + error.message(),
+                context);
+  }
+  return path;
+}
+
 /// True while another process writes to it: then it is a relative's, not an old one.
 bool is_being_written(const std::filesystem::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -62,7 +79,7 @@ SelfRecording::SelfRecording(std::filesystem::path base, bool force)
 std::unique_ptr<SelfRecording> SelfRecording::from_environment(const recorder::Api& api) {
   const char* text = secure_getenv("LOCKSTEP_TRACE");
   if (text == nullptr || *text == '\0') return nullptr;
-  std::filesystem::path path = std::filesystem::absolute(text);
+  std::filesystem::path path = absolute_path(text);
   if (!path.has_filename()) {
     throw Error(ErrorCode::kInvalidArgument,
                 std::string("LOCKSTEP_TRACE is '") + text +
@@ -76,11 +93,11 @@ std::unique_ptr<SelfRecording> SelfRecording::from_environment(const recorder::A
   recording->rank_ = control->rank;
   const std::filesystem::path first =
       trace_path(recording->base_, recording->rank_, true, getpid(), 0);
-  // Descendants come with the owner in their environment; one that took part in a race for the name
-  // finds it locked.
-  // Processes forked before anybody recorded agree among themselves.
+  // Descendants come with the file's name in their environment; one that took part in a race for it
+  // finds it locked. Processes forked before anybody recorded agree among themselves.
+  const char* owned = secure_getenv(kOwner);
   const bool descendant =
-      secure_getenv(kOwner) != nullptr || is_being_written(first) || !take_name();
+      (owned != nullptr && first == owned) || is_being_written(first) || !take_name();
   if (!descendant) recording->create_first();
   return recording;
 }
@@ -96,7 +113,7 @@ void SelfRecording::create_first() {
     give_name_back();
     throw;
   }
-  setenv(kOwner, std::to_string(getpid()).c_str(), 1);
+  setenv(kOwner, sink_->path().c_str(), 1);
 }
 
 std::unique_ptr<SelfRecording> SelfRecording::for_child() const {
@@ -117,10 +134,15 @@ void SelfRecording::create(const TraceInfo& header, bool first, std::uint64_t be
     hold_name();
     return;
   }
-  // A process that called exec has files with lower numbers.
+  // A process that called exec has files with lower numbers. Where that cannot be seen, creating
+  // the file says why.
   std::uint32_t image = 0;
-  while (std::filesystem::exists(trace_path(base_, rank_, false, header.pid, image))) ++image;
-  sink_.emplace(trace_path(base_, rank_, false, header.pid, image), header, false, begin_ns);
+  std::filesystem::path path = trace_path(base_, rank_, false, header.pid, image);
+  std::error_code unseen;
+  while (std::filesystem::exists(path, unseen)) {
+    path = trace_path(base_, rank_, false, header.pid, ++image);
+  }
+  sink_.emplace(std::move(path), header, false, begin_ns);
 }
 
 void SelfRecording::connect(Assembler& assembler, const recorder::Control& control) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "support/process.h"
 #include "support/temp_folder.h"
@@ -151,6 +152,61 @@ TEST_F(SelfRecorded, ExecMakesAnotherFile) {
   EXPECT_THAT(read_trace(after).entries, SizeIs(3));
   EXPECT_TRUE(read_trace(after).footer.present);
   EXPECT_FALSE(read_trace(output).footer.present);
+}
+
+TEST_F(SelfRecorded, ProgramsTheyStartMayRecordElsewhere) {
+  const std::string other = folder / "b.jsonl";
+  more["PROBE_OTHER_TRACE"] = other;
+  const ProcessResult result = probe("starts_another");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(files(), ::testing::UnorderedElementsAre(output, other));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(2));
+  EXPECT_THAT(read_trace(other).entries, SizeIs(3));
+  EXPECT_TRUE(read_trace(other).footer.present);
+}
+
+TEST_F(SelfRecorded, TheSameFileInOtherWordsIsStillTheirs) {
+  more["PROBE_OTHER_TRACE"] = folder / "./none/../out.jsonl";
+  EXPECT_EQ(probe("starts_another").exit_code, 0);
+  EXPECT_THAT(files(), SizeIs(2));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(2));
+}
+
+/// The name of a forked worker's file is longer than the first one.
+TEST_F(SelfRecorded, WorkersWhoseFileHasNoNameGoOn) {
+  output = folder / (std::string(248, 'n') + ".jsonl");
+  const ProcessResult result = probe("forks_after_use");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(files(), SizeIs(1));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(9));
+  EXPECT_THAT(result.err, HasSubstr("lockstep: the trace is incomplete: "));
+  EXPECT_THAT(result.err, HasSubstr("File name too long"));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 3) << "once each:\n"
+                                                                       << result.err;
+}
+
+TEST_F(SelfRecorded, WorkersThatMayNotSeeTheFolderGoOn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can drop privileges";
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  const ProcessResult result = probe("drops_privileges");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(files(), SizeIs(1));
+  EXPECT_THAT(read_trace(output).entries, SizeIs(2));
+  EXPECT_THAT(result.err, HasSubstr("lockstep: the trace is incomplete: "));
+  EXPECT_THAT(result.err, HasSubstr("Permission denied"));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+TEST_F(SelfRecorded, FoldersThatAreGoneAreATypedError) {
+  ProcessOptions options;
+  options.environment["LOCKSTEP_TRACE"] = "out.jsonl";
+  const ProcessResult result =
+      run({"sh", "-c", "mkdir \"$0\" && cd \"$0\" && rmdir \"$0\" && exec \"$1\" plain 3",
+           folder / "gone", LOCKSTEP_PROBE},
+          options);
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("error 17: LOCKSTEP_TRACE is 'out.jsonl'"));
 }
 
 TEST_F(SelfRecorded, RanksHaveNamesOfTheirOwn) {
