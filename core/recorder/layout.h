@@ -17,12 +17,11 @@
 /// therefore knows which number comes next, and emits records of all rings in exactly that order.
 namespace lockstep::recorder {
 
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint64_t kControlMagic = 0x31434b5453434f4cULL;
 inline constexpr std::uint64_t kRingMagic = 0x31524b5453434f4cULL;
 inline constexpr std::size_t kRingDataOffset = 4096;
 inline constexpr std::uint32_t kMaxRings = 4096;
-inline constexpr std::uint64_t kNoConsumerTail = ~std::uint64_t{0};
 
 /// Who may drain: the parent under `lockstep record`, and this process itself.
 enum Consumer : std::uint32_t { kParentConsumer = 0, kLocalConsumer = 1, kConsumers = 2 };
@@ -50,6 +49,9 @@ struct Control {
   std::atomic<std::uint32_t> closing;    ///< 1: nobody drains any more; nothing is recorded
   std::atomic<std::uint64_t> stalls;
   std::atomic<std::uint64_t> dropped;
+  /// A bit for each ring that a consumer has given up: nobody waits for it there. Not in the ring,
+  /// which the consumer may be unable to map.
+  std::atomic<std::uint64_t> unread[kConsumers][kMaxRings / 64];
 };
 
 /// Header of one ring; its bytes begin at kRingDataOffset. One producer at a time: the thread that

@@ -203,11 +203,16 @@ void notify_consumers() noexcept {
   if (g_hooks != nullptr) g_hooks->wake(true);
 }
 
+bool is_unread(std::uint32_t consumer, std::uint32_t index) noexcept {
+  const auto& word = g_control->unread[consumer][index % kMaxRings / 64];
+  return (word.load(std::memory_order_acquire) >> (index % 64) & 1) != 0;
+}
+
 std::uint64_t oldest_tail(const Ring* ring) noexcept {
   const std::uint32_t consumers = g_control->consumers.load(std::memory_order_acquire);
   std::uint64_t oldest = ring->write_position;  // nobody drains: nothing is kept
   for (std::uint32_t i = 0; i < kConsumers; ++i) {
-    if ((consumers & (1u << i)) == 0) continue;
+    if ((consumers & (1u << i)) == 0 || is_unread(i, ring->index)) continue;
     const std::uint64_t tail = ring->tail[i].load(std::memory_order_acquire);
     if (tail < oldest) oldest = tail;
   }

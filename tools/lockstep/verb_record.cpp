@@ -65,8 +65,10 @@ void tell(Console& console, const std::vector<RecordedFile>& files) {
     if (file.stalls != 0) text += fmt::format(", the program waited {} times", file.stalls);
     console.note(text);
     if (file.dropped != 0) {
-      console.warning(fmt::format("{}: {} lost", file.path.native(),
-                                  counted(file.dropped, "entry was", "entries were")));
+      const std::string lost = counted(file.dropped, "entry was", "entries were");
+      console.warning(file.problem.empty() ? fmt::format("{}: {} lost", file.path.native(), lost)
+                                           : fmt::format("{}: at least {} lost: {}",
+                                                         file.path.native(), lost, file.problem));
     }
   }
   if (entries != 0) return;

@@ -34,10 +34,11 @@ struct RecordedFile {
   std::uint32_t image = 0;            ///< 0, or how often that process had called exec
   std::optional<std::uint32_t> rank;  ///< by the variables of MPI, torchrun, Slurm
   std::uint64_t entries = 0;
-  std::uint64_t dropped = 0;
+  std::uint64_t dropped = 0;  ///< at least so many are missing when there is a problem
   std::uint64_t stalls = 0;
   std::uint64_t racing = 0;
   std::string coverage;  ///< JSON object text of the footer, "" = none
+  std::string problem;   ///< for people: why `dropped` is not exact, "" = it is
 };
 
 /// One recording of a program and its descendants. Not thread-safe.

@@ -61,6 +61,16 @@ struct LocalRecorder::Segment {
     assembler.set_command(own_command());
   }
 
+  /// Records that were lost so far, but for those in rings that were given up.
+  std::uint64_t dropped() const {
+    return control.dropped.load(std::memory_order_relaxed) + assembler.damaged_records();
+  }
+  /// What a trace has lost that began when dropped() was `before`. A ring that was given up goes on
+  /// losing what is put into it.
+  std::uint64_t dropped_since(std::uint64_t before) const {
+    return dropped() - before + reader.damaged_rings();
+  }
+
   recorder::Control& control;
   SegmentReader reader;
   Assembler assembler;
@@ -191,7 +201,7 @@ std::unique_ptr<MemoryTrace> LocalRecorder::open(const TraceFilter& filter) {
       recorder::monotonic_nanoseconds());
   if (api_.private_work(0) != 0) trace->builder.make_private();
   trace->generation = generation_.load(std::memory_order_relaxed);
-  trace->footer.dropped = current->control.dropped.load(std::memory_order_relaxed);
+  trace->footer.dropped = current->dropped();
   trace->footer.stalls = current->control.stalls.load(std::memory_order_relaxed);
   current->assembler.add_trace(&trace->builder);
   if (open_traces_++ == 0) api_.want(recorder::kWantedByTraces, true);
@@ -203,8 +213,7 @@ void LocalRecorder::remove(MemoryTrace& trace) {
   if (!is_current(trace)) return;
   if (segment_) {
     trace.info = segment_->assembler.info();
-    trace.footer.dropped = segment_->control.dropped.load(std::memory_order_relaxed) -
-                           trace.footer.dropped + segment_->assembler.damaged_records();
+    trace.footer.dropped = segment_->dropped_since(trace.footer.dropped);
     trace.footer.stalls =
         segment_->control.stalls.load(std::memory_order_relaxed) - trace.footer.stalls;
     trace.footer.coverage = segment_->assembler.coverage();
@@ -232,8 +241,7 @@ Trace LocalRecorder::snapshot(const MemoryTrace& trace) {
   Trace result = trace.trace();
   if (trace.open && segment_) {
     result.info = segment_->assembler.info();
-    result.footer.dropped =
-        segment_->control.dropped.load(std::memory_order_relaxed) - trace.footer.dropped;
+    result.footer.dropped = segment_->dropped_since(trace.footer.dropped);
     result.footer.stalls =
         segment_->control.stalls.load(std::memory_order_relaxed) - trace.footer.stalls;
   }
@@ -373,7 +381,8 @@ void LocalRecorder::exit() {
     drain(enqueued(), nullptr);
     api_.want(recorder::kWantedByFile, false);
     if (file_) {
-      file_->finish(segment_ ? &segment_->control : nullptr);
+      file_->finish(segment_ ? &segment_->control : nullptr,
+                    segment_ ? segment_->reader.damaged_rings() : 0);
       report_failure();
     }
     finished_ = true;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/record/recorded_image.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,7 +13,7 @@
 namespace lockstep::record {
 namespace {
 
-/// The whole file, null when it is shorter than `least`.
+/// The whole file; null with errno set when it cannot be had, or is shorter than `least`.
 void* map_whole(const std::filesystem::path& path, std::size_t least, std::size_t* size) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
@@ -21,27 +23,18 @@ void* map_whole(const std::filesystem::path& path, std::size_t least, std::size_
     *size = static_cast<std::size_t>(status.st_size);
     memory = mmap(nullptr, *size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     if (memory == MAP_FAILED) memory = nullptr;
+  } else {
+    errno = EINVAL;
   }
+  const int error = errno;
   close(file);
+  errno = error;
   return memory;
 }
 
 std::string ring_name(const recorder::Control& control, std::uint32_t index) {
   return std::to_string(control.pid) + "." + std::to_string(control.image) + "." +
          std::to_string(index) + ".ring";
-}
-
-recorder::Ring* map_ring(const std::filesystem::path& folder, const recorder::Control& control,
-                         std::uint32_t index) {
-  std::size_t size = 0;
-  auto* ring = static_cast<recorder::Ring*>(
-      map_whole(folder / ring_name(control, index), recorder::kRingDataOffset, &size));
-  if (ring == nullptr) return nullptr;
-  if (ring->magic != recorder::kRingMagic || ring->capacity + recorder::kRingDataOffset != size) {
-    munmap(ring, size);
-    return nullptr;
-  }
-  return ring;
 }
 
 }  // namespace
@@ -63,17 +56,26 @@ RecordedImage::RecordedImage(std::filesystem::path folder, recorder::Control* co
       control_(control),
       reader_(
           *control, recorder::kParentConsumer,
-          [this](std::uint32_t index) {
-            recorder::Ring* ring = map_ring(folder_, *control_, index);
-            if (ring != nullptr) rings_.push_back(ring);
-            return ring;
-          },
-          0),
+          [this](std::uint32_t index) { return map_ring(index); }, 0),
       assembler_(*control) {}
 
 RecordedImage::~RecordedImage() {
-  for (recorder::Ring* ring : rings_) munmap(ring, recorder::kRingDataOffset + ring->capacity);
+  for (const MappedRing& mapped : rings_) munmap(mapped.ring, mapped.bytes);
   munmap(control_, sizeof(recorder::Control));
+}
+
+recorder::Ring* RecordedImage::map_ring(std::uint32_t index) {
+  std::size_t size = 0;
+  auto* ring = static_cast<recorder::Ring*>(
+      map_whole(folder_ / ring_name(*control_, index), recorder::kRingDataOffset, &size));
+  if (ring != nullptr && ring->magic == recorder::kRingMagic && ring->capacity != 0 &&
+      ring->capacity + recorder::kRingDataOffset == size) {
+    rings_.push_back({ring, size});
+    return ring;
+  }
+  unmapped_ = ring == nullptr ? std::strerror(errno) : "it is no ring";
+  if (ring != nullptr) munmap(ring, size);
+  return nullptr;
 }
 
 bool RecordedImage::alive() const {
@@ -82,14 +84,7 @@ bool RecordedImage::alive() const {
 
 std::uint64_t RecordedImage::drain(const NameFile& name_file, bool force) {
   if (!sink_ && !failure_) {
-    assembler_.on_first_entry([this, &name_file, force] {
-      try {
-        sink_.emplace(name_file(*control_), assembler_.info(), force, control_->base_nanoseconds);
-        sink_->connect(assembler_);
-      } catch (const Error& error) {
-        failure_ = error;
-      }
-    });
+    assembler_.on_first_entry([this, &name_file, force] { create_file(name_file, force); });
   }
   assembler_.clock().update();
   const std::uint64_t until = control_->sequence.load(std::memory_order_acquire);
@@ -98,6 +93,15 @@ std::uint64_t RecordedImage::drain(const NameFile& name_file, bool force) {
   assembler_.on_first_entry(nullptr);
   flush_now_and_then();
   return visited;
+}
+
+void RecordedImage::create_file(const NameFile& name_file, bool force) {
+  try {
+    sink_.emplace(name_file(*control_), assembler_.info(), force, control_->base_nanoseconds);
+    sink_->connect(assembler_);
+  } catch (const Error& error) {
+    failure_ = error;
+  }
 }
 
 /// Whoever records may be killed too: its file then is truncated, but holds nearly everything.
@@ -113,6 +117,9 @@ std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, boo
   // Who still runs is no longer recorded, and must not wait for room.
   control_->closing.store(1, std::memory_order_release);
   drain(name_file, force);
+  const std::uint32_t damaged = reader_.damaged_rings();
+  // All entries may have been in them.
+  if (!sink_ && !failure_ && damaged != 0) create_file(name_file, force);
   check();
   if (!sink_) return std::nullopt;
   RecordedFile file;
@@ -120,18 +127,25 @@ std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, boo
   file.pid = control_->pid;
   file.image = control_->image;
   if (control_->rank >= 0) file.rank = static_cast<std::uint32_t>(control_->rank);
-  const TraceFooter footer = sink_->finish(control_);
+  const TraceFooter footer = sink_->finish(control_, damaged);
   check();
   file.entries = footer.entries;
   file.dropped = footer.dropped;
   file.stalls = footer.stalls;
   file.racing = footer.racing;
   file.coverage = footer.coverage;
+  if (!unmapped_.empty()) {
+    file.problem =
+        "a buffer of the program cannot be mapped, and what it held is lost: " + unmapped_;
+  } else if (damaged != 0) {
+    file.problem = "the program wrote over a buffer of the recorder; what that held is lost";
+  }
   return file;
 }
 
 void RecordedImage::remove_files() {
-  for (std::uint32_t i = 0; i < rings_.size(); ++i) {
+  const std::uint32_t count = control_->ring_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < std::min(count, recorder::kMaxRings); ++i) {
     std::error_code ignored;  // the whole folder goes at the end
     std::filesystem::remove(folder_ / ring_name(*control_, i), ignored);
   }

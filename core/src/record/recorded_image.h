@@ -39,12 +39,20 @@ class RecordedImage {
   void check() const;
 
  private:
+  struct MappedRing {
+    recorder::Ring* ring;
+    std::size_t bytes;
+  };
+
   RecordedImage(std::filesystem::path folder, recorder::Control* control);
+  recorder::Ring* map_ring(std::uint32_t index);
+  void create_file(const NameFile& name_file, bool force);
   void flush_now_and_then();
 
   std::filesystem::path folder_;
   recorder::Control* control_;
-  std::vector<recorder::Ring*> rings_;
+  std::vector<MappedRing> rings_;
+  std::string unmapped_;  ///< why a ring could not be had, "" = all could
   SegmentReader reader_;
   Assembler assembler_;
   std::optional<TraceFileSink> sink_;

@@ -16,6 +16,9 @@ namespace {
 
 /// A number that nobody publishes within this time never will be: its thread was ended by force.
 constexpr std::chrono::seconds kLostAfter{1};
+/// Looks without a pause for a missing number. Where it may be in a damaged ring it is lost then:
+/// whoever else took it publishes it while it is looked for, unless the system stops that thread.
+constexpr std::uint32_t kQuickLooks = 100;
 
 }  // namespace
 
@@ -27,52 +30,69 @@ void SegmentReader::find_rings() {
   const std::uint32_t count =
       std::min(control_.ring_count.load(std::memory_order_acquire), recorder::kMaxRings);
   while (cursors_.size() < count) {
-    Cursor cursor;
-    cursor.ring = ring_at_(static_cast<std::uint32_t>(cursors_.size()));
+    const auto index = static_cast<std::uint32_t>(cursors_.size());
+    Cursor& cursor = cursors_.emplace_back();
+    cursor.ring = ring_at_(index);
     if (cursor.ring == nullptr) {
-      cursor.damaged = true;
-      ++damaged_;
-    } else {
-      cursor.position = cursor.ring->tail[consumer_].load(std::memory_order_acquire);
-      cursor.released = cursor.position;
-      cursor.offset = cursor.position % cursor.ring->capacity;
+      give_up(index);
+      continue;
     }
-    cursors_.push_back(cursor);
+    cursor.position = cursor.ring->tail[consumer_].load(std::memory_order_acquire);
+    cursor.released = cursor.position;
+    cursor.capacity = cursor.ring->capacity;
+    cursor.offset = cursor.position % cursor.capacity;
   }
 }
 
-void SegmentReader::give_up(Cursor& cursor) {
+void SegmentReader::give_up(std::uint32_t index) {
+  Cursor& cursor = cursors_[index];
   cursor.damaged = true;
   ++damaged_;
+  control_.unread[consumer_][index / 64].fetch_or(std::uint64_t{1} << (index % 64),
+                                                  std::memory_order_seq_cst);
+  if (cursor.ring != nullptr) wake(*cursor.ring);
 }
 
-bool SegmentReader::peek(Cursor& cursor, bool reload) {
+bool SegmentReader::is_taken(std::uint64_t sequence) {
+  if (sequence >= taken_) taken_ = control_.sequence.load(std::memory_order_acquire);
+  return sequence < taken_;
+}
+
+bool SegmentReader::peek(std::uint32_t index, bool reload) {
+  Cursor& cursor = cursors_[index];
   if (cursor.damaged) return false;
   if (cursor.position == cursor.head && !reload) return false;
   if (cursor.position == cursor.head) {
     cursor.head = cursor.ring->head.load(std::memory_order_acquire);
     if (cursor.position == cursor.head) return false;
-    if (cursor.head - cursor.position > cursor.ring->capacity) {
-      give_up(cursor);
+    if (cursor.head - cursor.position > cursor.capacity) {
+      give_up(index);
       return false;
     }
   }
   for (;;) {
-    if (cursor.offset == cursor.ring->capacity) cursor.offset = 0;
+    if (cursor.offset == cursor.capacity) cursor.offset = 0;
     const auto* record = reinterpret_cast<const RecordHeader*>(cursor.ring->data() + cursor.offset);
     const std::uint64_t room =
-        std::min(cursor.ring->capacity - cursor.offset, cursor.head - cursor.position);
+        std::min(cursor.capacity - cursor.offset, cursor.head - cursor.position);
     if (record->size < 8 || record->size % 8 != 0 || record->size > room) {
-      give_up(cursor);
+      give_up(index);
       return false;
     }
     if (record->type != RecordType::kWrap) {
-      if (record->size < sizeof(RecordHeader)) {
-        give_up(cursor);
+      // A number out of order would hold up all that come after it.
+      if (record->size < sizeof(RecordHeader) || record->sequence < cursor.least ||
+          !is_taken(record->sequence)) {
+        give_up(index);
         return false;
       }
       cursor.sequence = record->sequence;
+      cursor.size = record->size;
       return true;
+    }
+    if (record->size != cursor.capacity - cursor.offset) {
+      give_up(index);
+      return false;
     }
     cursor.position += record->size;
     cursor.offset = 0;
@@ -84,16 +104,16 @@ void SegmentReader::look() {
   find_rings();
   for (std::uint32_t i = 0; i < cursors_.size(); ++i) {
     Cursor& cursor = cursors_[i];
-    if (cursor.queued || !peek(cursor, true)) continue;
+    if (cursor.queued || !peek(i, true)) continue;
     cursor.queued = true;
     queue_.emplace_back(cursor.sequence, i);
     std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
   }
 }
 
-void SegmentReader::visit(Cursor& cursor, std::uint32_t index, RecordVisitor& visitor) {
+void SegmentReader::visit(std::uint32_t index, RecordVisitor& visitor) {
+  Cursor& cursor = cursors_[index];
   auto* record = reinterpret_cast<RecordHeader*>(cursor.ring->data() + cursor.offset);
-  const std::uint32_t size = record->size;
   bool pending = false;
   if (record->type == RecordType::kEntry) {
     std::uint32_t state = record->state.load(std::memory_order_acquire);
@@ -105,18 +125,29 @@ void SegmentReader::visit(Cursor& cursor, std::uint32_t index, RecordVisitor& vi
     pending = (state & recorder::kStateDone) == 0;
   }
   visitor.visit(*record, index, pending);
-  cursor.position += size;
-  cursor.offset += size;
-  if (cursor.position - cursor.released >= cursor.ring->capacity / 8) release(cursor);
+  cursor.position += cursor.size;
+  cursor.offset += cursor.size;
+  cursor.least = cursor.sequence + 1;
+  if (cursor.position - cursor.released >= cursor.capacity / 8) release(cursor);
 }
 
 void SegmentReader::release(Cursor& cursor) {
   if (cursor.position == cursor.released) return;
   cursor.released = cursor.position;
   cursor.ring->tail[consumer_].store(cursor.position, std::memory_order_seq_cst);
-  if (cursor.ring->waiting.load(std::memory_order_seq_cst) != 0) {
-    cursor.ring->space.fetch_add(1, std::memory_order_release);
-    recorder::futex_wake(&cursor.ring->space);
+  wake(*cursor.ring);
+}
+
+void SegmentReader::release_all() {
+  for (Cursor& cursor : cursors_) {
+    if (!cursor.damaged) release(cursor);
+  }
+}
+
+void SegmentReader::wake(recorder::Ring& ring) {
+  if (ring.waiting.load(std::memory_order_seq_cst) != 0) {
+    ring.space.fetch_add(1, std::memory_order_release);
+    recorder::futex_wake(&ring.space);
   }
 }
 
@@ -128,11 +159,10 @@ bool SegmentReader::wait_for_expected() {
     looks_ = 0;
   }
   // A thread that waits for room does so before it takes a number: what it waits for is let go.
-  if (++looks_ > 100) {
-    for (Cursor& cursor : cursors_) {
-      if (!cursor.damaged) release(cursor);
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(looks_ > 200 ? 500 : 20));
+  if (++looks_ > kQuickLooks) {
+    if (damaged_ != 0) return false;
+    release_all();
+    std::this_thread::sleep_for(std::chrono::microseconds(looks_ > 2 * kQuickLooks ? 500 : 20));
   }
   look();
   return now - missing_since_ <= kLostAfter;
@@ -167,19 +197,17 @@ std::uint64_t SegmentReader::drain(std::uint64_t until, bool alive, RecordVisito
     cursor.queued = false;
     do {
       expected_ = std::max(expected_, cursor.sequence + 1);
-      visit(cursor, index, visitor);
+      visit(index, visitor);
       ++visited;
-    } while (expected_ < until && !interrupted() && peek(cursor, true) &&
+    } while (expected_ < until && !interrupted() && peek(index, true) &&
              cursor.sequence <= expected_);
-    if (peek(cursor, true)) {
+    if (peek(index, true)) {
       cursor.queued = true;
       queue_.emplace_back(cursor.sequence, index);
       std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
     }
   }
-  for (Cursor& cursor : cursors_) {
-    if (!cursor.damaged) release(cursor);
-  }
+  release_all();
   return visited;
 }
 

@@ -24,6 +24,10 @@ class RecordVisitor {
 };
 
 /// Merges rings by sequence number. One thread at a time.
+///
+/// A ring that holds something no recorder writes is given up, and so is one that cannot be had:
+/// what is in it is lost, its producer never again waits for this consumer, and damaged_rings()
+/// counts it.
 class SegmentReader {
  public:
   /// A ring by its number, null when it cannot be had (any more).
@@ -35,24 +39,29 @@ class SegmentReader {
 
   /// Visits every record whose number is below `until` and that follows those visited before.
   /// Waits for numbers that were taken and not published, which is a matter of nanoseconds, unless
-  /// the process is no longer `alive`. Ends early, between two records, while `give_way` (which may
-  /// be null) is not 0; the next call goes on there. Returns how many records were visited.
+  /// the process is no longer `alive`; hardly at all when a ring is damaged, which may hold them,
+  /// at the price that a record may then come late. Ends early, between two records, while
+  /// `give_way` (which may be null) is not 0; the next call goes on there. Returns how many records
+  /// were visited.
   std::uint64_t drain(std::uint64_t until, bool alive, RecordVisitor& visitor,
                       const std::atomic<std::uint32_t>* give_way = nullptr);
 
   /// Number of the next record to visit, if none was lost.
   std::uint64_t expected() const noexcept { return expected_; }
-  /// Rings that held something no recorder writes, and were given up.
+  /// Rings that were given up. Each has lost at least one record.
   std::uint32_t damaged_rings() const noexcept { return damaged_; }
 
  private:
   struct Cursor {
     recorder::Ring* ring = nullptr;
+    std::uint64_t capacity = 0;  ///< the ring's own word for it may be overwritten
     std::uint64_t position = 0;
     std::uint64_t offset = 0;
     std::uint64_t head = 0;      ///< as last seen
     std::uint64_t released = 0;  ///< tail as last stored
     std::uint64_t sequence = 0;  ///< of the record at `position`, when queued
+    std::uint64_t least = 0;     ///< what its number must be
+    std::uint32_t size = 0;      ///< its bytes
     bool queued = false;
     bool damaged = false;
   };
@@ -60,10 +69,14 @@ class SegmentReader {
   void find_rings();
   /// Queues every ring that has a record to give.
   void look();
-  bool peek(Cursor& cursor, bool reload);
-  void visit(Cursor& cursor, std::uint32_t index, RecordVisitor& visitor);
+  bool peek(std::uint32_t index, bool reload);
+  void visit(std::uint32_t index, RecordVisitor& visitor);
   void release(Cursor& cursor);
-  void give_up(Cursor& cursor);
+  void release_all();
+  void wake(recorder::Ring& ring);
+  void give_up(std::uint32_t index);
+  /// Whether a record can have that number.
+  bool is_taken(std::uint64_t sequence);
   /// Called while the expected record is missing: looks again, and waits a little. False when it
   /// has been missing for so long that it is lost.
   bool wait_for_expected();
@@ -72,6 +85,7 @@ class SegmentReader {
   recorder::Consumer consumer_;
   RingAt ring_at_;
   std::uint64_t expected_;
+  std::uint64_t taken_ = 0;                    ///< Control::sequence as last seen
   std::uint64_t missing_ = ~std::uint64_t{0};  ///< the number that wait_for_expected() waits for
   std::chrono::steady_clock::time_point missing_since_;
   std::uint32_t looks_ = 0;  ///< for it

@@ -164,8 +164,8 @@ void SelfRecording::flush_old() {
   if (sink_) sink_->flush_old();
 }
 
-void SelfRecording::finish(const recorder::Control* control) {
-  if (sink_) sink_->finish(control);
+void SelfRecording::finish(const recorder::Control* control, std::uint64_t damaged_rings) {
+  if (sink_) sink_->finish(control, damaged_rings);
   if (name_holder_ >= 0) close(name_holder_);
   name_holder_ = -1;
 }

@@ -23,7 +23,7 @@ class SelfRecording {
 
   void connect(Assembler& assembler, const recorder::Control& control);
   void flush_old();
-  void finish(const recorder::Control* control);
+  void finish(const recorder::Control* control, std::uint64_t damaged_rings);
   /// Says once on stderr what went wrong with the file.
   void report_failure();
 

@@ -44,11 +44,12 @@ void TraceFileSink::flush_old() {
   output_.flush();
 }
 
-TraceFooter TraceFileSink::finish(const recorder::Control* control) {
+TraceFooter TraceFileSink::finish(const recorder::Control* control, std::uint64_t damaged_rings) {
   builder_.finish();
   TraceFooter footer;
+  footer.dropped = damaged_rings;
   if (control != nullptr) {
-    footer.dropped = control->dropped.load(std::memory_order_relaxed);
+    footer.dropped += control->dropped.load(std::memory_order_relaxed);
     footer.stalls = control->stalls.load(std::memory_order_relaxed);
   }
   if (assembler_ != nullptr) {

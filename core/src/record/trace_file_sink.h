@@ -20,8 +20,8 @@ class TraceFileSink {
   /// Hands everything to the system that is complete, or has waited for a while.
   void flush_old();
   void flush() { output_.flush(); }
-  /// Completes the file; its counts.
-  TraceFooter finish(const recorder::Control* control);
+  /// Completes the file; its counts. Every ring that the reader gave up is an entry lost, at least.
+  TraceFooter finish(const recorder::Control* control, std::uint64_t damaged_rings);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const std::optional<Error>& failure() const noexcept { return output_.failure(); }

@@ -8,15 +8,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <functional>
 #include <map>
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
+#include "recorder/layout.h"
 #include "unit/record/fake_plugin.h"
 
 /// \file
@@ -240,6 +243,61 @@ int traced() {
   return 0;
 }
 
+std::string ring_path() {
+  return std::string(std::getenv("LOCKSTEP_RECORD_DIR")) + "/" + std::to_string(getpid()) +
+         ".0.0.ring";
+}
+
+/// Overwrites the last record that this thread made, as a wild pointer may.
+bool damage_last_record() {
+  namespace recorder = lockstep::recorder;
+  const int file = open(ring_path().c_str(), O_RDWR);
+  void* memory = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) return false;
+  auto* ring = static_cast<recorder::Ring*>(memory);
+  recorder::RecordHeader* last = nullptr;
+  for (std::uint64_t at = 0; at < ring->head.load(); at += last->size) {
+    last = reinterpret_cast<recorder::RecordHeader*>(ring->data() + at);
+  }
+  if (last == nullptr) return false;
+  if (g_count % 2 == 0) {
+    last->size = 3;
+  } else {
+    last->sequence += 1'000'000'000;
+  }
+  return true;
+}
+
+/// Fills a ring that nobody reads any more, several times over, and uses another one too.
+void launch_into_a_lost_ring(const FakePlugin& plugin) {
+  launch_some(plugin, g_count, "lost");
+  std::thread([&] { launch_some(plugin, 10, "healthy"); }).join();
+}
+
+int damages_a_ring() {
+  const FakePlugin plugin;
+  lockstep::LaunchTrace trace;
+  launch_some(plugin, 5, "plain");
+  if (!damage_last_record()) return 1;
+  std::printf("damaged\n");
+  std::fflush(stdout);
+  launch_into_a_lost_ring(plugin);
+  const lockstep::Trace taken = trace.trace();
+  std::printf("%zu entries, %d dropped\n", taken.entries.size(),
+              static_cast<int>(taken.footer.dropped));
+  return 0;
+}
+
+int loses_a_ring() {
+  const FakePlugin plugin;
+  launch_some(plugin, 5, "plain");
+  if (unlink(ring_path().c_str()) != 0) return 1;
+  std::printf("damaged\n");
+  std::fflush(stdout);
+  launch_into_a_lost_ring(plugin);
+  return 0;
+}
+
 /// Waits on a stream before anything runs there.
 int waits_first() {
   const FakePlugin plugin;
@@ -282,6 +340,8 @@ int main(int argc, char** argv) {
       {"exit_while_tracing", exit_while_tracing},
       {"idle", idle},
       {"traced", traced},
+      {"damages_a_ring", damages_a_ring},
+      {"loses_a_ring", loses_a_ring},
       {"waits_first", waits_first},
   };
   const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");

@@ -26,8 +26,9 @@ struct Recorded : ::testing::Test {
   std::map<std::string, std::optional<std::string>> more = probe_environment();
   ProcessResult result;
 
-  /// Runs the probe while draining, as `lockstep record` does.
-  std::vector<RecordedFile> record(const std::string& scenario, const std::string& count = "10") {
+  /// Runs the probe while draining, as `lockstep record` does; not before it has said `begin`.
+  std::vector<RecordedFile> record(const std::string& scenario, const std::string& count = "10",
+                                   const std::string& begin = {}) {
     RecordingOptions options;
     options.output = output;
     options.command = {"probe", scenario};
@@ -36,11 +37,20 @@ struct Recorded : ::testing::Test {
     process.environment = more;
     for (const auto& [name, value] : recording.environment()) process.environment[name] = value;
     std::atomic<bool> ended{false};
+    std::atomic<bool> begun{begin.empty()};
+    process.wait_for = begin;
+    process.when_ready = [&begun](pid_t) { begun.store(true); };
     std::thread program([&] {
       result = run({LOCKSTEP_PROBE, scenario, count}, process);
       ended.store(true);
     });
-    while (!ended.load()) recording.poll(std::chrono::milliseconds(5));
+    while (!ended.load()) {
+      if (begun.load()) {
+        recording.poll(std::chrono::milliseconds(5));
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
     program.join();
     return recording.finish();
   }
@@ -165,6 +175,46 @@ TEST_F(Recorded, SmallRingsLoseNothing) {
   EXPECT_EQ(files[0].entries, 800000u);
   EXPECT_EQ(files[0].dropped, 0u);
   EXPECT_GT(files[0].stalls, 0u);
+}
+
+/// An odd number damages a record's number, an even one its size.
+class DamagedRings : public Recorded, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(DamagedRings, AreCountedAndHoldUpNobody) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = "1";
+  const std::vector<RecordedFile> files = record("damages_a_ring", GetParam(), "damaged");
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "damaged\n14 entries, 1 dropped\n");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 14u);
+  EXPECT_EQ(files[0].dropped, 1u);
+  EXPECT_THAT(files[0].problem, ::testing::HasSubstr("wrote over a buffer"));
+  const Trace trace = read_trace(output);
+  EXPECT_EQ(trace.footer.dropped, 1u);
+  ASSERT_THAT(trace.entries, SizeIs(14));
+  EXPECT_EQ(trace.entries[3].name, "plain");
+  EXPECT_EQ(trace.entries[4].name, "healthy");
+}
+INSTANTIATE_TEST_SUITE_P(Records, DamagedRings, ::testing::Values("40000", "40001"),
+                         [](const auto& param) {
+                           return std::string(param.param) == "40000" ? "Size" : "Number";
+                         });
+
+TEST_F(Recorded, RingsThatCannotBeHadAreToldAndHoldUpNobody) {
+  more["LOCKSTEP_TRACE_BUFFER_MB"] = "1";
+  const std::vector<RecordedFile> files = record("loses_a_ring", "40000", "damaged");
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].path, output);
+  EXPECT_EQ(files[0].dropped, 1u);
+  EXPECT_THAT(files[0].problem,
+              ::testing::HasSubstr("cannot be mapped, and what it held is lost: No such"));
+  const Trace trace = read_trace(output);
+  EXPECT_EQ(trace.footer.dropped, 1u);
+  ASSERT_THAT(trace.entries, SizeIs(10));
+  EXPECT_EQ(trace.entries[9].name, "healthy");
 }
 
 TEST_F(Recorded, FoldersOfRecordingsAreRemoved) {
