@@ -159,6 +159,47 @@ TEST(CliRecord, ExistingOutputIsKeptUnlessForced) {
   EXPECT_FALSE(std::filesystem::exists(witness));
 }
 
+TEST(CliRecord, FilesOfRanksAreKeptUnlessForced) {
+  const TempFolder folder;
+  const std::string output = folder / "out.jsonl";
+  const std::string witness = folder / "witness";
+  const std::vector<std::string> ranks = {
+      "sh", "-c",
+      "touch \"$1\"; for rank in 0 1; do RANK=$rank WORLD_SIZE=2 \"$0\" $((rank + 2)); done",
+      LOCKSTEP_MARKS_PROGRAM, witness};
+  ASSERT_EQ(record(output, ranks).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(output));
+  ASSERT_TRUE(std::filesystem::remove(witness));
+
+  const ProcessResult refused = record(output, ranks);
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("out.rank0.jsonl exists; --force replaces it"), std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(witness)) << "the program ran";
+
+  const ProcessResult forced = record(output, ranks, {"--force"});
+  EXPECT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_EQ(read_trace(folder / "out.rank0.jsonl").entries.size(), 2u);
+  EXPECT_EQ(read_trace(folder / "out.rank1.jsonl").entries.size(), 3u);
+}
+
+TEST(CliRecord, OneLostTraceCostsNoOther) {
+  const TempFolder folder;
+  const std::string output = folder / (std::string(248, 'n') + ".jsonl");
+  const ProcessResult result = record(
+      output, {"sh", "-c", "\"$0\" 3 && \"$0\" 4 && \"$0\" 5", LOCKSTEP_MARKS_PROGRAM}, {"--json"});
+  EXPECT_EQ(result.exit_code, 5) << result.err;
+  EXPECT_NE(result.err.find("File name too long"), std::string::npos) << result.err;
+  EXPECT_EQ(read_trace(output).entries.size(), 3u);
+  EXPECT_TRUE(read_trace(output).footer.present);
+  const std::string said = "made 3 marks\nmade 4 marks\nmade 5 marks\n";
+  ASSERT_EQ(result.out.rfind(said, 0), 0u) << result.out;
+  const auto json = checked_json(result.out.substr(said.size()), "record");
+  EXPECT_EQ(json.at("complete"), false);
+  ASSERT_EQ(json.at("files").size(), 1u);
+  EXPECT_EQ(json.at("files").at(0).at("entries"), 3);
+}
+
 /// Entries of a trace that is being written; -1 while it has no header.
 int entries_so_far(const std::string& path, std::int64_t* program) {
   int count = 0;

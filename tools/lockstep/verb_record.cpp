@@ -2,9 +2,12 @@
 #include <lockstep/error.h>
 #include <lockstep/recording.h>
 
+#include <cerrno>
 #include <chrono>
 #include <fmt/format.h>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "child_process.h"
 #include "exit_code.h"
@@ -52,7 +55,7 @@ std::string file_json(const RecordedFile& file) {
   return object.str();
 }
 
-void tell(Console& console, const std::vector<RecordedFile>& files) {
+void tell(Console& console, const std::vector<RecordedFile>& files, bool failed) {
   std::uint64_t entries = 0;
   bool used = false;
   for (const RecordedFile& file : files) {
@@ -71,25 +74,50 @@ void tell(Console& console, const std::vector<RecordedFile>& files) {
                                                          file.path.native(), lost, file.problem));
     }
   }
-  if (entries != 0) return;
+  if (entries != 0 || failed) return;
   console.warning(used ? "the program used Lockstep but launched nothing: the trace has no entries"
                        : "the program never used Lockstep: the trace has no entries");
 }
 
-/// The program runs on when its trace cannot be written; it must not wait for us.
-int run_to_end(Console& console, ChildProcess& child, std::unique_ptr<Recording>& recording,
-               bool& failed) {
+/// A recording, and what went wrong with it so far. The program runs on whatever that is.
+struct Recorded {
+  std::unique_ptr<Recording> recording;
+  std::string failure;
+
+  void tell_failure(Console& console, const Error& error) {
+    if (failure != error.what()) console.error(error.what());
+    failure = error.what();
+  }
+};
+
+/// Refused before anything runs, as a usage error when it is for a file that exists.
+std::unique_ptr<Recording> begin_recording(const RecordingOptions& options) {
+  try {
+    return std::make_unique<Recording>(options);
+  } catch (const Error& error) {
+    if (error.context().native_code != EEXIST) throw;
+    throw Failure(kUsage, fmt::format("{} exists; --force replaces it", error.context().where));
+  }
+}
+
+int run_to_end(Console& console, ChildProcess& child, Recorded& recorded) {
   while (true) {
     if (const auto code = child.poll()) return *code;
-    if (!recording) return child.wait();
     try {
-      recording->poll(kPollWait);
+      recorded.recording->poll(kPollWait);
     } catch (const Error& error) {
-      failed = true;
-      console.error(fmt::format("{}; the program goes on without being recorded", error.what()));
-      recording.reset();
+      recorded.tell_failure(console, error);
     }
   }
+}
+
+std::vector<RecordedFile> finish(Console& console, Recorded& recorded) {
+  try {
+    return recorded.recording->finish();
+  } catch (const Error& error) {
+    recorded.tell_failure(console, error);
+  }
+  return recorded.recording->finish();  // those that are complete
 }
 
 }  // namespace
@@ -107,23 +135,15 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   recording_options.output = output;
   recording_options.force = options.force;
   recording_options.command = options.command;
-  auto recording = std::make_unique<Recording>(recording_options);
-  bool failed = false;
+  Recorded recorded{begin_recording(recording_options), {}};
   int code = kDone;
   {
-    ChildProcess child(program, options.command, recording->environment());
-    code = run_to_end(console, child, recording, failed);
+    ChildProcess child(program, options.command, recorded.recording->environment());
+    code = run_to_end(console, child, recorded);
   }
-  std::vector<RecordedFile> files;
-  if (recording) {
-    try {
-      files = recording->finish();
-    } catch (const Error& error) {
-      failed = true;
-      console.error(error.what());
-    }
-  }
-  if (!failed) tell(console, files);
+  const std::vector<RecordedFile> files = finish(console, recorded);
+  const bool failed = !recorded.failure.empty();
+  tell(console, files, failed);
   bool holes = false;
   for (const RecordedFile& file : files) holes = holes || has_holes(file);
   if (holes && options.strict) console.error("the trace has holes (--strict)");

@@ -48,7 +48,9 @@ struct RecordedFile {
 class LOCKSTEP_API Recording {
  public:
   /// Makes the shared folder (in memory where the system has /dev/shm) and checks that `output` can
-  /// be created. \throws Error kInputOutput, kInvalidArgument (no name, folder missing).
+  /// be created: without `force` there may be no file yet of any name that a rank or a further
+  /// process would get. \throws Error kInputOutput (native code EEXIST: context().where names the
+  /// file that exists), kInvalidArgument (no name, folder missing).
   explicit Recording(RecordingOptions options);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -59,10 +61,13 @@ class LOCKSTEP_API Recording {
   const std::vector<std::pair<std::string, std::string>>& environment() const noexcept;
   /// Writes out what has been enqueued. Waits up to `wait` for something to come when there is
   /// nothing. Call it at least every few milliseconds: a full ring makes the program wait.
-  /// \throws Error kInputOutput when a trace file cannot be written.
+  /// \throws Error kInputOutput once, when the first trace file cannot be written. All the others
+  /// go on: keep calling it.
   void poll(std::chrono::milliseconds wait = {});
   /// Drains what is left, completes all files and returns them, the one named `output` first.
   /// Processes that still run are no longer recorded. A second call returns the same list.
+  /// \throws Error kInputOutput on the first call, after it has completed the others, when a trace
+  /// file could not be written; poll() may have told of it before. The list is without such files.
   std::vector<RecordedFile> finish();
 
  private:

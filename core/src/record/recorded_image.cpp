@@ -151,9 +151,13 @@ void RecordedImage::remove_files() {
   }
 }
 
+const Error* RecordedImage::failure() const noexcept {
+  if (failure_) return &*failure_;
+  return sink_ && sink_->failure() ? &*sink_->failure() : nullptr;
+}
+
 void RecordedImage::check() const {
-  if (failure_) throw *failure_;
-  if (sink_ && sink_->failure()) throw *sink_->failure();
+  if (const Error* error = failure()) throw *error;
 }
 
 }  // namespace lockstep::record

@@ -30,13 +30,14 @@ class RecordedImage {
   /// Writes out what has been enqueued; returns how many records that were.
   std::uint64_t drain(const NameFile& name_file, bool force);
   /// Drains what is left and completes the file. Nothing when the image recorded no entry.
+  /// \throws Error when the file could not be written.
   std::optional<RecordedFile> finish(const NameFile& name_file, bool force);
   /// Takes its rings out of the shared folder; the image's file stays, so that its name is known.
   void remove_files();
   /// False when the process has ended.
   bool alive() const;
-  /// \throws Error when the file could not be written.
-  void check() const;
+  /// Why the file could not be written; null while nothing is wrong with it.
+  const Error* failure() const noexcept;
 
  private:
   struct MappedRing {
@@ -46,6 +47,7 @@ class RecordedImage {
 
   RecordedImage(std::filesystem::path folder, recorder::Control* control);
   recorder::Ring* map_ring(std::uint32_t index);
+  void check() const;
   void create_file(const NameFile& name_file, bool force);
   void flush_now_and_then();
 

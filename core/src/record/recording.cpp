@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,6 +30,17 @@ namespace {
   throw Error(ErrorCode::kInputOutput, what + ": " + std::strerror(error), context);
 }
 
+[[noreturn]] void refuse_existing(const fs::path& file) {
+  ErrorContext context;
+  context.native_code = EEXIST;
+  context.call = "write";
+  context.where = file.string();
+  throw Error(ErrorCode::kInputOutput,
+              "the trace exists already: " + file.string() +
+                  "; use another name, or replace it with --force",
+              context);
+}
+
 }  // namespace
 
 struct Recording::Impl {
@@ -41,6 +53,12 @@ struct Recording::Impl {
   std::vector<std::unique_ptr<RecordedImage>> images;
   std::map<std::int64_t, bool> named;  ///< ranks whose first name is taken
   std::vector<RecordedFile> files;
+  /// One trace that cannot be written costs the others nothing: it is told at the end, and once by
+  /// poll().
+  std::optional<Error> first_failure;
+  std::size_t failures = 0;
+  bool told = false;
+  bool folder_lost = false;
   bool finished = false;
 
   explicit Impl(RecordingOptions given) : options(std::move(given)) {
@@ -66,14 +84,19 @@ struct Recording::Impl {
       throw Error(ErrorCode::kInvalidArgument,
                   "a recording needs the name of a file, e.g. out.jsonl");
     }
-    options.output = fs::absolute(options.output);
-    if (!fs::is_directory(options.output.parent_path())) {
-      throw Error(ErrorCode::kInvalidArgument, "the folder of the trace does not exist: " +
-                                                   options.output.parent_path().string());
+    std::error_code error;
+    options.output = fs::absolute(options.output, error);
+    if (error) fail("cannot find the folder of " + options.output.string(), error.value());
+    const std::string folder_of_output = options.output.parent_path().string();
+    if (!fs::is_directory(folder_of_output, error)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "the folder of the trace does not exist: " + folder_of_output +
+                      (error ? ": " + error.message() : std::string()));
     }
-    if (!options.force && fs::exists(options.output)) {
-      throw Error(ErrorCode::kInputOutput, "the trace exists already: " + options.output.string() +
-                                               "; use another name, or replace it with --force");
+    // Ranks and further processes make files too, once the program runs: too late to refuse.
+    if (!options.force) {
+      const fs::path existing = record::existing_trace(options.output);
+      if (!existing.empty()) refuse_existing(existing);
     }
     if (access(options.output.parent_path().c_str(), W_OK | X_OK) != 0) {
       fail("cannot write to " + options.output.parent_path().string(), errno);
@@ -85,21 +108,44 @@ struct Recording::Impl {
     return record::trace_path(options.output, control.rank, first, control.pid, control.image);
   }
 
+  void note(const Error& failure) {
+    if (!first_failure) first_failure = failure;
+  }
+
   void find_images() {
     std::vector<std::unique_ptr<RecordedImage>> fresh;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.path().extension() != ".image") continue;
-      std::string name = entry.path().filename().string();
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const fs::path& path = entry->path();
+      if (path.extension() != ".image") continue;
+      std::string name = path.filename().string();
       if (known.contains(name)) continue;
-      auto image = RecordedImage::open(entry.path());
+      auto image = RecordedImage::open(path);
       if (!image) continue;  // not complete yet
       known.insert(std::move(name));
       fresh.push_back(std::move(image));
     }
+    if (error) lose_folder(error);
     std::sort(fresh.begin(), fresh.end(), [](const auto& left, const auto& right) {
       return left->created() < right->created();
     });
     for (auto& image : fresh) images.push_back(std::move(image));
+  }
+
+  /// Somebody has removed it: programs that have their rings go on being recorded.
+  void lose_folder(std::error_code error) {
+    if (folder_lost) return;
+    folder_lost = true;
+    ++failures;
+    ErrorContext context;
+    context.native_code = error.value();
+    context.call = "write";
+    note(Error(ErrorCode::kInputOutput,
+               "programs that begin now are not recorded, as the folder of the recording cannot be "
+               "read: " +
+                   folder.string() + ": " + error.message(),
+               context));
   }
 
   std::uint64_t drain() {
@@ -109,7 +155,7 @@ struct Recording::Impl {
     for (auto& image : images) {
       const bool alive = image->alive();
       visited += image->drain(namer, options.force);
-      image->check();
+      if (image->failure() != nullptr) note(*image->failure());
       if (!alive) complete(image);  // gives its memory back: there may be thousands of processes
     }
     std::erase(images, nullptr);
@@ -118,16 +164,46 @@ struct Recording::Impl {
 
   void complete(std::unique_ptr<RecordedImage>& image) {
     const auto namer = [this](const recorder::Control& control) { return name_file(control); };
-    if (auto file = image->finish(namer, options.force)) files.push_back(std::move(*file));
+    try {
+      if (auto file = image->finish(namer, options.force)) files.push_back(std::move(*file));
+    } catch (const Error& error) {
+      ++failures;
+      note(error);
+    }
     image->remove_files();
     image.reset();
   }
 
+  /// Processes whose records are there and could not be read to the end. Until then they may have
+  /// been incomplete, or memory short.
+  void note_unreadable() {
+    std::error_code ignored;  // told by find_images()
+    for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+         entry.increment(ignored)) {
+      const fs::path& path = entry->path();
+      std::error_code gone;
+      if (path.extension() != ".image" || known.contains(path.filename().string()) ||
+          fs::file_size(path, gone) == 0 || gone) {
+        continue;
+      }
+      ++failures;
+      ErrorContext context;
+      context.call = "write";
+      note(
+          Error(ErrorCode::kInputOutput,
+                "process " + path.stem().string() +
+                    " is not recorded: its records cannot be mapped, or it uses another version of "
+                    "Lockstep than this one",
+                context));
+    }
+  }
+
   void finish() {
     find_images();
+    note_unreadable();
     for (auto& image : images) complete(image);
     images.clear();
-    if (files.empty()) write_empty();
+    if (files.empty() && failures == 0) write_empty();
     std::stable_partition(files.begin(), files.end(),
                           [this](const RecordedFile& file) { return file.path == options.output; });
   }
@@ -157,7 +233,9 @@ const std::vector<std::pair<std::string, std::string>>& Recording::environment()
 void Recording::poll(std::chrono::milliseconds wait) {
   if (impl_->finished) return;
   const std::uint32_t seen = impl_->hub->wake.load(std::memory_order_acquire);
-  if (impl_->drain() == 0 && wait.count() > 0) {
+  const std::uint64_t visited = impl_->drain();
+  if (impl_->first_failure && !std::exchange(impl_->told, true)) throw *impl_->first_failure;
+  if (visited == 0 && wait.count() > 0) {
     recorder::futex_wait(&impl_->hub->wake, seen,
                          static_cast<std::uint64_t>(wait.count()) * 1000000u);
   }
@@ -167,6 +245,14 @@ std::vector<RecordedFile> Recording::finish() {
   if (!impl_->finished) {
     impl_->finished = true;
     impl_->finish();
+    if (impl_->first_failure) {
+      const Error& first = *impl_->first_failure;
+      std::string message = first.what();
+      if (impl_->failures > 1) {
+        message += "; traces that are not complete: " + std::to_string(impl_->failures);
+      }
+      throw Error(first.code(), message, first.context());
+    }
   }
   return impl_->files;
 }

@@ -15,6 +15,10 @@ namespace lockstep::record {
 std::filesystem::path trace_path(const std::filesystem::path& base, std::int64_t rank, bool first,
                                  std::int64_t pid, std::uint32_t image);
 
+/// The first file, by name, that recording to `base` may want to make: `base`, or one that
+/// trace_path() makes of it for any rank, process and image. Empty when none is to be seen.
+std::filesystem::path existing_trace(const std::filesystem::path& base);
+
 /// The command line of this process.
 std::vector<std::string> own_command();
 

@@ -25,6 +25,7 @@ struct Recorded : ::testing::Test {
   std::string output = folder / "out.jsonl";
   std::map<std::string, std::optional<std::string>> more = probe_environment();
   ProcessResult result;
+  std::vector<std::string> told;  ///< by poll() and finish()
 
   /// Runs the probe while draining, as `lockstep record` does; not before it has said `begin`.
   std::vector<RecordedFile> record(const std::string& scenario, const std::string& count = "10",
@@ -46,13 +47,23 @@ struct Recorded : ::testing::Test {
     });
     while (!ended.load()) {
       if (begun.load()) {
-        recording.poll(std::chrono::milliseconds(5));
+        keep_error([&] { recording.poll(std::chrono::milliseconds(5)); });
       } else {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     }
     program.join();
+    keep_error([&] { recording.finish(); });
     return recording.finish();
+  }
+
+  template <class Action>
+  void keep_error(Action&& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      told.emplace_back(error.what());
+    }
   }
 };
 
@@ -60,6 +71,7 @@ TEST_F(Recorded, OneProgramOneFile) {
   const std::vector<RecordedFile> files = record("plain");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
+  EXPECT_THAT(told, IsEmpty());
   ASSERT_THAT(files, SizeIs(1));
   EXPECT_EQ(files[0].path, output);
   EXPECT_EQ(files[0].entries, 10u);
@@ -135,6 +147,21 @@ TEST_F(Recorded, ForksWhileTheParentMakesRings) {
   ASSERT_THAT(files, SizeIs(2));
   EXPECT_EQ(files[0].entries, 7u);
   EXPECT_EQ(files[1].entries, 1u);
+}
+
+/// The names of the workers' files are longer than the first one.
+TEST_F(Recorded, OneLostTraceCostsNoOther) {
+  output = folder / (std::string(248, 'n') + ".jsonl");
+  const std::vector<RecordedFile> files = record("forks_after_use");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  ASSERT_THAT(told, SizeIs(2)) << "once by poll(), once by finish()";
+  EXPECT_THAT(told[0], ::testing::EndsWith("File name too long"));
+  EXPECT_EQ(told[1], told[0] + "; traces that are not complete: 3");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].path, output);
+  EXPECT_EQ(files[0].entries, 9u);
+  EXPECT_TRUE(read_trace(output).footer.present);
 }
 
 TEST_F(Recorded, ExecMakesAnotherImage) {
@@ -243,6 +270,18 @@ TEST_F(Recorded, OutputsAreCheckedAtTheStart) {
   options.output = output;
   EXPECT_EQ(code_of(options), ErrorCode::kInputOutput);
   options.force = true;
+  EXPECT_EQ(code_of(options), ErrorCode::kOk);
+  options.force = false;
+  for (const char* taken : {"a.rank0.jsonl", "b.rank12.345.0.jsonl", "c.345.10.jsonl"}) {
+    write_file(folder / taken, "precious");
+    options.output = folder / std::string(1, taken[0]) + ".jsonl";
+    EXPECT_EQ(code_of(options), ErrorCode::kInputOutput) << taken;
+  }
+  for (const char* free : {"d.1.jsonl", "d.rank.jsonl", "d.rankx.jsonl", "d.rank1.jsonl.zst",
+                           "d.1.2.3.jsonl", "dd.rank1.jsonl", "d.rank1.5.jsonl"}) {
+    write_file(folder / free, "of another");
+  }
+  options.output = folder / "d.jsonl";
   EXPECT_EQ(code_of(options), ErrorCode::kOk);
   options.output = folder / "missing" + "/out.jsonl";
   EXPECT_EQ(code_of(options), ErrorCode::kInvalidArgument);
