@@ -215,7 +215,11 @@ Cache::Lock::Lock(const Cache& cache, const std::string& key)
 }
 
 Cache::Lock::~Lock() {
-  if (descriptor_ >= 0) close(descriptor_);
+  if (descriptor_ < 0) return;
+  // A child that the program forked meanwhile shares the lock: closing alone would leave it locked
+  // for as long as that child lives.
+  flock(descriptor_, LOCK_UN);
+  close(descriptor_);
 }
 
 Cache::WorkFolder::WorkFolder(const Cache& cache) : path_(cache.folder_ + "/work.XXXXXX") {

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache.h"
+#include "elf_symbols.h"
 #include "hostjit.h"
 #include "process.h"
 
@@ -62,10 +64,12 @@ std::optional<CompilerInfo> probe(const std::string& path, std::string& why) {
     if (const auto found = known.find(stamp); found != known.end()) return found->second;
   }
   const ProcessResult result = run_process({path, "--version"}, "/", kVersionTimeout);
-  if (!result.started || result.timed_out || result.exit_code != 0) {
-    why = !result.started    ? result.output
-          : result.timed_out ? "did not answer --version"
-                             : "--version failed with code " + std::to_string(result.exit_code);
+  const bool answered = result.status_known ? result.exit_code == 0 : !result.output.empty();
+  if (!result.started || result.timed_out || !answered) {
+    why = !result.started       ? result.output
+          : result.timed_out    ? "did not answer --version"
+          : result.status_known ? "--version failed with code " + std::to_string(result.exit_code)
+                                : "--version said nothing";
     return std::nullopt;
   }
   CompilerInfo info;
@@ -75,6 +79,14 @@ std::optional<CompilerInfo> probe(const std::string& path, std::string& why) {
   const std::lock_guard lock(mutex);
   known.emplace(stamp, info);
   return info;
+}
+
+// Section headers and symbols come last: a linker that was stopped has not written them.
+bool is_whole_image(const std::string& path) {
+  const auto bytes = read_file(path);
+  if (!bytes) return false;
+  const auto symbols = ElfSymbols::parse(*bytes);
+  return symbols && symbols->find("lockstep_hostjit_table") != nullptr;
 }
 
 }  // namespace
@@ -151,10 +163,14 @@ std::string run_compiler(const CompilerInfo& compiler, const std::vector<std::st
                     " ms; raise the limit, or lower the optimisation (-O1)",
                 result.output);
   }
-  if (result.exit_code != 0) {
+  const bool compiled =
+      result.status_known ? result.exit_code == 0 : is_whole_image(folder + "/image.so");
+  if (!compiled) {
     std::string message = "compiling for the host failed";
     if (result.output.empty()) {
-      message += " (" + compiler.path + " ended with code " + std::to_string(result.exit_code) +
+      message += " (" + compiler.path +
+                 (result.status_known ? " ended with code " + std::to_string(result.exit_code)
+                                      : std::string(" made no image")) +
                  " and said nothing)";
     }
     throw Error(ErrorCode::kCompileFailed, message + ":\n" + result.output, result.output);

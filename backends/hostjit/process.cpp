@@ -62,13 +62,16 @@ bool drain(int descriptor, Clock::time_point deadline, std::string& output) {
   }
 }
 
+enum class Wait { kEnded, kEndedUnseen, kTimedOut };
+
 // The child may have closed its output and still run.
-bool wait_until(pid_t child, Clock::time_point deadline, int& status) {
+Wait wait_until(pid_t child, Clock::time_point deadline, int& status) {
   for (;;) {
     const pid_t waited = waitpid(child, &status, WNOHANG);
-    if (waited == child) return true;
-    if (waited < 0 && errno != EINTR) return false;
-    if (Clock::now() >= deadline) return false;
+    if (waited == child) return Wait::kEnded;
+    // No such child any more: somebody else has waited for it, or nobody had to.
+    if (waited < 0 && errno != EINTR) return Wait::kEndedUnseen;
+    if (Clock::now() >= deadline) return Wait::kTimedOut;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
@@ -100,9 +103,15 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   // A process group of its own, so that the compiler's own children can be killed with it.
   sigset_t no_signals;
   sigemptyset(&no_signals);
+  // Ignored, it would hide from the compiler how its own children ended.
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGCHLD);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setsigmask(&attributes, &no_signals);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
   pid_t child = -1;
   const int error = posix_spawn(&child, argument_vector[0], &actions, &attributes,
@@ -118,16 +127,20 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   result.started = true;
   const Clock::time_point deadline = Clock::now() + timeout;
   int status = 0;
-  const bool ended =
-      drain(pipe_ends[0], deadline, result.output) && wait_until(child, deadline, status);
-  if (!ended) {
+  const Wait wait = drain(pipe_ends[0], deadline, result.output)
+                        ? wait_until(child, deadline, status)
+                        : Wait::kTimedOut;
+  if (wait == Wait::kTimedOut) {
     result.timed_out = true;
     kill(-child, SIGKILL);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
   }
   close(pipe_ends[0]);
-  result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  result.status_known = wait != Wait::kEndedUnseen;
+  if (result.status_known) {
+    result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
   return result;
 }
 

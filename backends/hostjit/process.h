@@ -12,8 +12,11 @@ namespace lockstep::hostjit {
 struct ProcessResult {
   bool started = false;    // false: `output` says why
   bool timed_out = false;  // killed, with all it had started
-  int exit_code = -1;      // 128 + signal when it was killed
-  std::string output;      // stdout and stderr together
+  // False: the program around us has taken the status (it ignores SIGCHLD, or waits for any child),
+  // so that what was produced has to tell how it went.
+  bool status_known = true;
+  int exit_code = -1;  // 128 + signal when it was killed; -1 when it is not known
+  std::string output;  // stdout and stderr together
 };
 
 // `arguments[0]` is the program's absolute path. The child gets no descriptor of ours but a read

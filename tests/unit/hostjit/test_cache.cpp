@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding the compiler, and the cache that processes share. Each test has a cache of its own.
+#include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <gmock/gmock.h>
+#include <hostjit/cache.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -213,6 +217,78 @@ TEST_F(HostjitCache, ACompilerThatHangsIsStopped) {
   const Error error = compile_error(slow);
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_EQ(error.log(), "waiting\n");
+}
+
+// What a program does about its children, until the end of the test.
+class ChildSignal {
+ public:
+  explicit ChildSignal(void (*handler)(int)) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGCHLD, &action, &before_);
+  }
+  ~ChildSignal() { sigaction(SIGCHLD, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ = {};
+};
+
+TEST_F(HostjitCache, AProgramMayLookAfterItsChildrenItself) {
+  const auto reap = [](int) {
+    const int number = errno;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    errno = number;
+  };
+  int round = 0;
+  for (void (*handler)(int) :
+       {static_cast<void (*)(int)>(SIG_IGN), static_cast<void (*)(int)>(reap)}) {
+    const ChildSignal scope(handler);
+    use_counting_compiler();  // a new file: it is asked anew who it is
+    CompileRequest made = request();
+    made.options = {"-DROUND=" + std::to_string(++round)};
+    EXPECT_EQ(result_of(compile(made)), 11);
+    made.source = "__global__ void k(int* p) { p[0] = undefined_thing; }";
+    const Error error = compile_error(made);
+    EXPECT_EQ(error.code(), ErrorCode::kCompileFailed);
+    EXPECT_THAT(error.log(), HasSubstr("undefined_thing"));
+    write_file(folder_ / "broken", "");
+    made.source += " ";
+    EXPECT_THAT(compile_error(made).what(), HasSubstr("made no image"));
+    std::filesystem::remove(folder_ / "broken");
+  }
+  const ChildSignal scope(SIG_IGN);
+  const std::string silent = folder_ / "silent";
+  write_file(silent, "#!/bin/sh\nexit 1\n");
+  chmod(silent.c_str(), 0700);
+  setenv("LOCKSTEP_HOST_COMPILER", silent.c_str(), 1);
+  EXPECT_THAT(compile_error(request()).what(), HasSubstr("silent: --version said nothing"));
+}
+
+// Forked without exec, it has every descriptor of ours, those of locks too.
+TEST_F(HostjitCache, AChildForkedMeanwhileKeepsNoLock) {
+  const Cache cache = Cache::open();
+  const auto held = [&] {
+    const int file = open((folder_ / "cache/hostjit/locks/ab").c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_GE(file, 0);
+    const bool locked = flock(file, LOCK_EX | LOCK_NB) != 0;
+    close(file);
+    return locked;
+  };
+  pid_t child = -1;
+  {
+    const Cache::Lock lock(cache, "ab");
+    child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+    EXPECT_TRUE(held());
+  }
+  EXPECT_FALSE(held());
+  ASSERT_GT(child, 0);
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
 }
 
 TEST_F(HostjitCache, TheCompilerInheritsNoDescriptors) {
