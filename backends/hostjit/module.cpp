@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <cfenv>
 #include <cstring>
 #include <dlfcn.h>
 #include <limits>
@@ -40,6 +41,18 @@ namespace {
   throw Error(ErrorCode::kBadImage, "not a usable host kernel image: " + why);
 }
 
+// The control and status words of this thread, which are restored at the end.
+class KeptFloatingPoint {
+ public:
+  KeptFloatingPoint() { std::fegetenv(&environment_); }
+  ~KeptFloatingPoint() { std::fesetenv(&environment_); }
+  KeptFloatingPoint(const KeptFloatingPoint&) = delete;
+  KeptFloatingPoint& operator=(const KeptFloatingPoint&) = delete;
+
+ private:
+  std::fenv_t environment_;
+};
+
 // A file of its own for each load: dlopen gives one mapping for one file, and with it one set of
 // variables. The name stays unique because the descriptor stays open as long as the mapping.
 void open_image(ModuleState& state) {
@@ -54,7 +67,13 @@ void open_image(ModuleState& state) {
     written += static_cast<std::size_t>(count);
   }
   const std::string path = "/proc/self/fd/" + std::to_string(state.descriptor);
-  state.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  {
+    // An image compiled with -ffast-math has a constructor of the compiler's that makes the calling
+    // thread flush denormal numbers to zero, for good. How the program computes is its own
+    // business.
+    const KeptFloatingPoint kept;
+    state.handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
   if (state.handle == nullptr) {
     const char* reason = dlerror();
     refuse(reason != nullptr ? reason : "dlopen failed");

@@ -81,31 +81,33 @@ LOCKSTEP_MATH long long __double_as_longlong(double x) { return __builtin_bit_ca
 LOCKSTEP_MATH double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 
 namespace lockstep_hostjit {
-// CUDA's conversions saturate, and give 0 for a NaN.
+// As PTX has it: out of range saturates; a NaN is 0 between 32 bits and 32, else the top bit alone.
 template <class To, class From>
 LOCKSTEP_MATH To saturating(From x) {
   constexpr bool kSigned = static_cast<To>(-1) < static_cast<To>(0);
-  constexpr To kLow = kSigned ? static_cast<To>(static_cast<To>(1) << (sizeof(To) * 8 - 1)) : To(0);
+  constexpr To kTop = static_cast<To>(static_cast<To>(1) << (sizeof(To) * 8 - 1));
+  constexpr To kLow = kSigned ? kTop : To(0);
   constexpr To kHigh = static_cast<To>(~kLow);
-  if (x != x) return 0;
+  if (x != x) return sizeof(From) == 8 || sizeof(To) == 8 ? kTop : To(0);
   if (x >= static_cast<From>(kHigh)) return kHigh;
   if (x <= static_cast<From>(kLow)) return kLow;
   return static_cast<To>(x);
 }
 }  // namespace lockstep_hostjit
 
-#define LOCKSTEP_CONVERT(from, from_name, to, to_name)               \
-  LOCKSTEP_MATH to __##from_name##2##to_name##_rn(from x) {          \
-    return lockstep_hostjit::saturating<to>(__builtin_nearbyint(x)); \
-  }                                                                  \
-  LOCKSTEP_MATH to __##from_name##2##to_name##_rz(from x) {          \
-    return lockstep_hostjit::saturating<to>(x);                      \
-  }                                                                  \
-  LOCKSTEP_MATH to __##from_name##2##to_name##_rd(from x) {          \
-    return lockstep_hostjit::saturating<to>(__builtin_floor(x));     \
-  }                                                                  \
-  LOCKSTEP_MATH to __##from_name##2##to_name##_ru(from x) {          \
-    return lockstep_hostjit::saturating<to>(__builtin_ceil(x));      \
+// Of the source's own type, on which a NaN's result depends; the roundings work in double.
+#define LOCKSTEP_CONVERT(from, from_name, to, to_name)                                  \
+  LOCKSTEP_MATH to __##from_name##2##to_name##_rn(from x) {                             \
+    return lockstep_hostjit::saturating<to>(static_cast<from>(__builtin_nearbyint(x))); \
+  }                                                                                     \
+  LOCKSTEP_MATH to __##from_name##2##to_name##_rz(from x) {                             \
+    return lockstep_hostjit::saturating<to>(x);                                         \
+  }                                                                                     \
+  LOCKSTEP_MATH to __##from_name##2##to_name##_rd(from x) {                             \
+    return lockstep_hostjit::saturating<to>(static_cast<from>(__builtin_floor(x)));     \
+  }                                                                                     \
+  LOCKSTEP_MATH to __##from_name##2##to_name##_ru(from x) {                             \
+    return lockstep_hostjit::saturating<to>(static_cast<from>(__builtin_ceil(x)));      \
   }
 LOCKSTEP_CONVERT(float, float, int, int)
 LOCKSTEP_CONVERT(float, float, unsigned int, uint)

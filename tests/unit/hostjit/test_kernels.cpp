@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels compute: indexing, memory spaces, atomics, maths, failures.
 #include <atomic>
+#include <cfenv>
 #include <cmath>
 #include <gmock/gmock.h>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -142,6 +144,58 @@ TEST(HostjitKernels, AtomicsAcrossOsThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(sum, 8000.0f);
+}
+
+// Fast mathematics of kernels is no concern of the program that loads them.
+TEST(HostjitKernels, LoadingLeavesTheFloatingPointOfTheThreadAlone) {
+  volatile double tiny = 4.9406564584124654e-324;  // flushed, as an operand or as a result, it is 0
+  volatile double small = 3e-308;
+  ASSERT_NE(tiny * 1.0, 0.0);
+  ASSERT_NE(small * 0.25, 0.0);
+  std::fesetround(FE_UPWARD);
+  for (const char* option : {"-use_fast_math", "-ffast-math"}) {
+    const auto module =
+        build("__global__ void k(float* p) { p[0] = p[0] / 3.0f; }", {"k"}, {option});
+    float value = 6;
+    ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &value).ok());
+    EXPECT_NEAR(value, 2, 1e-6);
+    EXPECT_NE(tiny * 1.0, 0.0) << option;
+    EXPECT_NE(small * 0.25, 0.0) << option;
+    EXPECT_EQ(std::fegetround(), FE_UPWARD) << option;
+  }
+  std::fesetround(FE_TONEAREST);
+}
+
+TEST(HostjitKernels, ConversionsOfNanAndOutOfRange) {
+  const auto module = build(R"(
+__global__ void k(float f, double d, int* i, unsigned* u, long long* l, unsigned long long* w) {
+  i[0] = __float2int_rn(f); i[1] = __double2int_rz(d);
+  u[0] = __float2uint_rz(f); u[1] = __double2uint_rn(d);
+  l[0] = __float2ll_rn(f); l[1] = __double2ll_rd(d);
+  w[0] = __float2ull_ru(f); w[1] = __double2ull_rn(d);
+}
+)",
+                            {"k"});
+  int i[2] = {};
+  unsigned u[2] = {};
+  long long l[2] = {};
+  unsigned long long w[2] = {};
+  const auto convert = [&](double value) {
+    return run(&module->kernels()[0], {}, {}, 0, static_cast<float>(value), value, &i[0], &u[0],
+               &l[0], &w[0])
+        .ok();
+  };
+  constexpr long long kLowest = std::numeric_limits<long long>::min();
+  ASSERT_TRUE(convert(std::nan("")));
+  EXPECT_THAT(i, ElementsAre(0, std::numeric_limits<int>::min()));
+  EXPECT_THAT(u, ElementsAre(0u, 1u << 31));
+  EXPECT_THAT(l, ElementsAre(kLowest, kLowest));
+  EXPECT_THAT(w, ElementsAre(1ull << 63, 1ull << 63));
+  ASSERT_TRUE(convert(-1e30));
+  EXPECT_THAT(i, ::testing::Each(std::numeric_limits<int>::min()));
+  EXPECT_THAT(u, ::testing::Each(0u));
+  EXPECT_THAT(l, ::testing::Each(kLowest));
+  EXPECT_THAT(w, ::testing::Each(0ull));
 }
 
 TEST(HostjitKernels, Maths) {
