@@ -25,6 +25,7 @@ inline constexpr std::uint32_t kMaxGridYZ = 65535;
 inline constexpr std::uint32_t kMaxShared = 48 * 1024;
 inline constexpr std::uint32_t kMaxSharedOptIn = 227 * 1024;
 inline constexpr std::int32_t kHighestPriority = -5;
+inline constexpr std::uint32_t kWarpSize = 1;  // a thread runs by itself
 
 // One device. Lives as long as the process.
 class Device {

@@ -66,6 +66,7 @@ std::shared_ptr<hostjit::Module> compile(const lockstep_module_desc& desc) {
     request.headers.push_back({desc.headers[i].name, desc.headers[i].text});
   }
   request.discover_kernels = desc.kernel_count == 0;
+  request.warp_size = kWarpSize;
   return hostjit::Module::load_file(hostjit::compile(request).path);
 }
 

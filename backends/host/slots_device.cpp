@@ -81,7 +81,7 @@ std::optional<std::int64_t> attribute_of(lockstep_device_attribute attribute) {
     case LOCKSTEP_ATTR_MAX_SHARED_PER_BLOCK_OPTIN:
       return kMaxSharedOptIn;
     case LOCKSTEP_ATTR_WARP_SIZE:
-      return 1;
+      return kWarpSize;
     case LOCKSTEP_ATTR_MULTIPROCESSOR_COUNT:
       return usable_threads();
     case LOCKSTEP_ATTR_STREAM_ORDERED_MEMORY:

@@ -135,8 +135,10 @@ Unit make_unit(const CompileRequest& request) {
       if (seen.insert(kernel).second) unit.expressions.push_back(kernel);
     }
   }
-  unit.text = "#include \"prelude.h\"\n#line 1 " + string_literal(request.source_name) + "\n" +
-              main.text + generate_tail(unit.expressions);
+  unit.text = "#define LOCKSTEP_HOSTJIT_WARP_SIZE " + std::to_string(request.warp_size) +
+              "\n#include \"lockstep_hostjit/prelude.h\"\n#line 1 " +
+              string_literal(request.source_name) + "\n" + main.text +
+              generate_tail(unit.expressions);
   return unit;
 }
 

@@ -9,7 +9,7 @@
 namespace lockstep::hostjit {
 
 struct EmbeddedFile {
-  std::string_view name;  // as it is included: "prelude.h", "lockstep/kernel.h"
+  std::string_view name;  // as it is included: "lockstep_hostjit/prelude.h", "lockstep/kernel.h"
   std::string_view text;
 };
 

@@ -77,8 +77,12 @@ struct CompileRequest {
   // ignored.
   std::vector<std::string> options;
   std::vector<Header> headers;
-  // Adds every kernel of `source` that is not a template, besides those named (as NVRTC does).
+  // Adds the kernels of `source` that are no templates, besides those named (as NVRTC does), but
+  // for those inside of `#if`: whether these exist is known only when it is compiled, so name them.
   bool discover_kernels = false;
+  // What kernels see as warpSize: that of the device they are compiled for. Threads of a block run
+  // one after the other whatever it is.
+  std::uint32_t warp_size = 1;
   std::chrono::milliseconds timeout{120'000};
 };
 

@@ -68,7 +68,7 @@ std::string checked_expression(std::string_view expression) {
 }
 
 std::string generate_tail(const std::vector<std::string>& expressions) {
-  std::string text = "\n#line 1 \"lockstep tail\"\n#include \"tail.h\"\n";
+  std::string text = "\n#line 1 \"lockstep tail\"\n#include \"lockstep_hostjit/tail.h\"\n";
   for (std::size_t i = 0; i < expressions.size(); ++i) {
     text += "#line 1 " + string_literal("name expression '" + expressions[i] + "'") + "\n";
     text += "static constexpr auto lockstep_kernel_" + std::to_string(i) + " = &" + expressions[i] +

@@ -12,7 +12,7 @@ static __thread uint3 threadIdx __attribute__((aligned(64)));
 static __thread uint3 blockIdx;
 static __thread uint3 blockDim;  // dim3 in CUDA; has no constructor here
 static __thread uint3 gridDim;
-static constexpr int warpSize = 32;
+static constexpr int warpSize = LOCKSTEP_HOSTJIT_WARP_SIZE;
 
 namespace lockstep_hostjit {
 

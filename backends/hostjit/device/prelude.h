@@ -13,10 +13,10 @@
 
 #define __LOCKSTEP_HOSTJIT__ 1
 
-#include "abi.h"
-#include "types.h"
+#include "lockstep_hostjit/abi.h"
+#include "lockstep_hostjit/types.h"
 // The order matters: each uses what is above it.
-#include "atomics.h"
-#include "execution.h"
-#include "maths.h"
-#include "refused.h"
+#include "lockstep_hostjit/atomics.h"
+#include "lockstep_hostjit/execution.h"
+#include "lockstep_hostjit/maths.h"
+#include "lockstep_hostjit/refused.h"

@@ -43,6 +43,18 @@ void warp_size_is_told(const Environment& env) {
   expect(warp.has_value() && (*warp == 1 || *warp == 32 || *warp == 64), "1, 32 or 64 threads");
   expect_equal(*warp, warp_size_of(env.device().arch()).value_or(*warp),
                "warp size of " + env.device().arch());
+  // A kernel that strides by its own warpSize has to mean the same.
+  const ls::Kernel told =
+      env.device()
+          .compile("extern \"C\" __global__ void told(int* out) { *out = warpSize; }",
+                   {.kernels = {"told"}})
+          .kernel("told");
+  const ls::Stream stream = env.device().create_stream();
+  const auto out = env.device().allocate<int>(1);
+  std::vector<int> seen(1);
+  stream.launch(told, {.grid = 1, .block = 1}, out);
+  stream.copy_and_wait(seen, out);
+  expect_equal(static_cast<std::int64_t>(seen[0]), *warp, "warpSize of kernels");
   const auto block = static_cast<std::uint32_t>(4 * *warp);
   const std::uint32_t other = *warp == 32 ? 256 : 128;
   const ls::Trace left = trace_of_block(env, other), right = trace_of_block(env, block);

@@ -30,6 +30,7 @@ namespace {
 constexpr int kMajor = 13;
 constexpr int kMinor = 99;
 constexpr int kArchitecture = 90;
+constexpr std::uint32_t kWarpSize = 32;  // what the simulated driver says of its devices
 
 constexpr const char* kErrorNames[] = {
     "NVRTC_SUCCESS",
@@ -111,6 +112,7 @@ NVRTC_SIM_API nvrtcResult nvrtcCreateProgram(nvrtcProgram* program, const char* 
   made->request.source = source;
   if (name != nullptr) made->request.source_name = name;
   made->request.discover_kernels = true;
+  made->request.warp_size = kWarpSize;
   for (int i = 0; i < count; ++i) made->request.headers.push_back({names[i], texts[i]});
   *program = made.release();
   return NVRTC_SUCCESS;

@@ -16,8 +16,8 @@ using lockstep::gpu::ObjectSource;
 
 class CompiledBodies final : public Bodies {
  public:
-  CompiledBodies(std::string place, std::optional<ObjectSource> source)
-      : place_(std::move(place)), source_(std::move(source)) {}
+  CompiledBodies(std::string place, std::optional<ObjectSource> source, std::uint32_t wave_size)
+      : place_(std::move(place)), source_(std::move(source)), wave_size_(wave_size) {}
 
   const hostjit::Kernel* kernel(std::string_view symbol, std::string* why) override {
     const std::lock_guard lock(mutex_);
@@ -64,6 +64,7 @@ class CompiledBodies final : public Bodies {
     request.source_name = source_->source_name;
     request.name_expressions = source_->kernels;
     request.discover_kernels = true;
+    request.warp_size = wave_size_;
     for (const std::string& option : source_->options) {
       // What chooses or tunes the GPU means nothing to the CPU.
       const bool host = option.starts_with("-D") || option.starts_with("-U") ||
@@ -81,6 +82,7 @@ class CompiledBodies final : public Bodies {
 
   const std::string place_;
   const std::optional<ObjectSource> source_;
+  const std::uint32_t wave_size_;
   std::mutex mutex_;
   std::shared_ptr<hostjit::Module> module_;
   std::string problem_;
@@ -88,11 +90,12 @@ class CompiledBodies final : public Bodies {
 
 }  // namespace
 
-std::unique_ptr<Bodies> find_bodies(std::span<const std::byte> object) {
+std::unique_ptr<Bodies> find_bodies(std::span<const std::byte> object, std::uint32_t wave_size) {
   const std::string_view bytes(reinterpret_cast<const char*>(object.data()), object.size());
   const std::string folder = lockstep::gpu::CompileCache("hip").folder();
   return std::make_unique<CompiledBodies>(folder + "/" + lockstep::gpu::object_file_name(bytes),
-                                          lockstep::gpu::find_object_source(folder, bytes));
+                                          lockstep::gpu::find_object_source(folder, bytes),
+                                          wave_size);
 }
 
 }  // namespace hsa_sim

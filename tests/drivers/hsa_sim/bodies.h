@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,7 +25,7 @@ class Bodies {
   virtual std::optional<lockstep::hostjit::Global> variable(std::string_view symbol) = 0;
 };
 
-// Looks for the source; compiles nothing yet.
-std::unique_ptr<Bodies> find_bodies(std::span<const std::byte> object);
+// Looks for the source; compiles nothing yet. `wave_size` is what kernels will see as warpSize.
+std::unique_ptr<Bodies> find_bodies(std::span<const std::byte> object, std::uint32_t wave_size);
 
 }  // namespace hsa_sim

@@ -31,7 +31,7 @@ class Loaded {
   Loaded(hsa_agent_t agent, std::span<const std::byte> file)
       : agent_(agent),
         object_(file, settings().architecture(device_of(agent))),
-        bodies_(find_bodies(file)) {
+        bodies_(find_bodies(file, settings().architecture(device_of(agent)).wave_size)) {
     memory_ = static_cast<std::byte*>(
         memory().allocate({agent, PoolKind::kDevice}, object_.memory_bytes()));
     object_.load(memory_);

@@ -172,6 +172,43 @@ TEST(HostjitOptions, HeadersInMemory) {
   EXPECT_EQ(compile_error(request).code(), ErrorCode::kInvalidOption);
 }
 
+// Names that headers of hostjit itself have, too.
+TEST(HostjitOptions, HeadersOfTheUserAreFoundFirst) {
+  CompileRequest request;
+  std::string sum = "0";
+  for (const char* name :
+       {"abi", "types", "execution", "atomics", "maths", "refused", "prelude", "tail"}) {
+    request.headers.push_back(
+        {std::string(name) + ".h", "constexpr int of_" + std::string(name) + " = 1;"});
+    request.source += "#include \"" + std::string(name) + ".h\"\n";
+    sum += " + of_" + std::string(name);
+  }
+  request.source += "__global__ void k(int* p) { p[0] = " + sum + "; atomicAdd(p, 1); }";
+  request.name_expressions = {"k"};
+  int out = 0;
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &out).ok());
+  EXPECT_EQ(out, 9);
+}
+
+TEST(HostjitOptions, WarpSizeIsThatOfTheDevice) {
+  CompileRequest request;
+  request.source =
+      "__global__ void k(int* p) { static_assert(warpSize > 0, \"a constant\"); p[0] = warpSize; }";
+  request.name_expressions = {"k"};
+  std::string path;
+  for (const std::uint32_t size : {1u, 32u, 64u}) {
+    if (size != 1) request.warp_size = size;
+    const CompiledImage image = compile(request);
+    EXPECT_NE(image.path, path);
+    path = image.path;
+    int out = 0;
+    const auto module = Module::load_file(path);
+    ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &out).ok());
+    EXPECT_EQ(out, static_cast<int>(size));
+  }
+}
+
 TEST(HostjitOptions, KernelsAreDiscovered) {
   CompileRequest request;
   request.source = R"(
