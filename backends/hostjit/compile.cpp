@@ -53,6 +53,7 @@ struct Unit {
   std::string text;
   std::vector<Header> headers;
   std::vector<std::string> expressions;
+  std::vector<Refusal> refusals;
 };
 
 void check_header_name(const std::string& name) {
@@ -102,12 +103,11 @@ bool has_unseen_texts(const CompileRequest& request) {
 
 Unit make_unit(const CompileRequest& request) {
   Unit unit;
-  std::string errors;
   Functions functions;
   functions.complete = !has_unseen_texts(request);
   const auto rewrite = [&](std::string_view text, const std::string& name, std::size_t index) {
     RewrittenSource rewritten = rewrite_source(text, name, index);
-    for (const std::string& error : rewritten.errors) errors += error + "\n";
+    unit.refusals.insert(unit.refusals.end(), rewritten.refusals.begin(), rewritten.refusals.end());
     functions.add(rewritten);
     return rewritten;
   };
@@ -118,10 +118,6 @@ Unit make_unit(const CompileRequest& request) {
     unit.headers.push_back(
         {header.name, "#line 1 " + string_literal(header.name) + "\n" +
                           rewrite(header.text, header.name, (i + 1) * 1000).text});
-  }
-  if (!errors.empty()) {
-    throw Error(ErrorCode::kCompileFailed, "the host backend cannot run this source:\n" + errors,
-                errors);
   }
   std::set<std::string> seen;
   for (const std::string& expression : request.name_expressions) {
@@ -140,6 +136,25 @@ Unit make_unit(const CompileRequest& request) {
               string_literal(request.source_name) + "\n" + main.text +
               generate_tail(unit.expressions);
   return unit;
+}
+
+// What the source has no right to use says so itself: what the compiler says of the rest, which may
+// need it, would only hide that.
+std::string compile_unit(const CompilerInfo& compiler, const std::vector<std::string>& options,
+                         const std::string& folder, const CompileRequest& request,
+                         const Unit& unit) {
+  try {
+    return run_compiler(compiler, options, folder, request.timeout);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCompileFailed) throw;
+    std::string refused;
+    for (const Refusal& refusal : unit.refusals) {
+      if (error.log().find(refusal.marker) != std::string::npos) refused += refusal.message + "\n";
+    }
+    if (refused.empty()) throw;
+    throw Error(ErrorCode::kCompileFailed, "the host backend cannot run this source:\n" + refused,
+                refused);
+  }
 }
 
 std::string make_key(const CompileRequest& request, const Unit& unit,
@@ -237,7 +252,7 @@ CompiledImage compile(const CompileRequest& request) {
   image.from_cache = false;
   const Cache::WorkFolder work(cache);
   write_unit(work.path(), request, unit);
-  image.log = run_compiler(compiler, options, work.path(), request.timeout);
+  image.log = compile_unit(compiler, options, work.path(), request, unit);
   const std::string file = work.path() + "/image.so";
   seal_image(file, read_dependencies(work.path() + "/dependencies"),
              stack_bytes_of_unit(work.path()));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "directives.h"
+#include "symbol_names.h"
 #include "tokenizer.h"
 
 namespace lockstep::hostjit {
@@ -35,12 +37,12 @@ class Rewriter {
     RewrittenSource result;
     result.text = apply_edits();
     for (const auto& [kernel, count] : kernel_counts_) {
-      if (count == 1) result.kernels.push_back(kernel);
+      if (count.all == 1 && count.certain == 1) result.kernels.push_back(kernel);
     }
     result.global_names = std::move(global_names_);
     result.function_names = std::move(function_names_);
     result.hides_global = hides_global_;
-    result.errors = std::move(errors_);
+    result.refusals = std::move(refusals_);
     return result;
   }
 
@@ -61,10 +63,16 @@ class Rewriter {
                        [](const Scope& scope) { return scope.is_namespace; });
   }
 
-  void refuse(const Token& where, const std::string& text) {
+  // Returns the marker to put there.
+  std::string refuse(const Token& where, const std::string& text) {
     const Position position = position_of(source_, where.offset);
-    errors_.push_back(name_ + ":" + std::to_string(position.line) + ":" +
-                      std::to_string(position.column) + ": error: " + text);
+    const std::string marker = "lockstep refusal (" + std::to_string(++index_) + ")";
+    refusals_.push_back({marker, name_ + ":" + std::to_string(position.line) + ":" +
+                                     std::to_string(position.column) + ": error: " + text});
+    return marker;
+  }
+  static std::string error_pragma(const std::string& marker) {
+    return " _Pragma(\"GCC error \\\"" + marker + "\\\"\") ";
   }
 
   void visit() {
@@ -103,40 +111,19 @@ class Rewriter {
   }
 
   void visit_directive(const Token& directive) {
-    std::string compact;
-    for (const char c : directive.text) {
-      if (c != ' ' && c != '\t') compact += c;
+    const Token* after = token(at_ + 1);
+    const bool followed = after != nullptr && after->kind == TokenKind::kDirective;
+    conditions_.pass(directive.text, followed ? after->text : std::string_view());
+    if (directive.text.find("__global__") != std::string_view::npos) hides_global_ = true;
+    std::string replacement;
+    if (!includes_what_is_provided(directive.text)) {
+      const std::string why = why_not_included(directive.text);
+      if (why.empty()) return;
+      replacement = "#error " + refuse(directive, std::string(directive.text) + ": " + why);
     }
-    if (compact.find("__global__") != std::string::npos) hides_global_ = true;
-    const auto includes = [&](std::string_view header) {
-      return compact.starts_with("#include<" + std::string(header)) ||
-             compact.starts_with("#include\"" + std::string(header));
-    };
-    for (const char* provided :
-         {"cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "device_launch_parameters.h",
-          "device_functions.h", "vector_types.h", "vector_functions.h", "math_functions.h",
-          "hip/hip_runtime.h"}) {
-      if (includes(std::string(provided) + ">") || includes(std::string(provided) + "\"")) {
-        const auto lines = std::count(directive.text.begin(), directive.text.end(), '\n');
-        edits_.push_back({directive.offset, directive.length,
-                          std::string(static_cast<std::size_t>(lines), '\n')});
-        return;
-      }
-    }
-    if (includes("cuda_fp16") || includes("cuda_bf16") || includes("hip/hip_fp16") ||
-        includes("hip/hip_bf")) {
-      refuse(directive, std::string(directive.text) +
-                            ": vendor 16-bit types do not exist on the host; include "
-                            "<lockstep/kernel.h> and use lockstep::half or lockstep::bfloat16");
-    } else if (includes("cooperative_groups") || includes("hip/hip_cooperative_groups")) {
-      refuse(directive, std::string(directive.text) +
-                            ": the host backend has no cooperative groups; use __syncthreads(), or "
-                            "run this kernel on a GPU");
-    } else if (includes("mma.h") || includes("cuda/pipeline") || includes("cuda/barrier")) {
-      refuse(directive, std::string(directive.text) +
-                            ": the host backend has no tensor cores and asynchronous copies; run "
-                            "this kernel on a GPU");
-    }
+    const auto lines = std::count(directive.text.begin(), directive.text.end(), '\n');
+    replacement.append(static_cast<std::size_t>(lines), '\n');
+    edits_.push_back({directive.offset, directive.length, replacement});
   }
 
   // `<<<` starts a launch, except in `operator<<<T>`.
@@ -145,8 +132,10 @@ class Rewriter {
     const std::size_t offset = tokens_[at_].offset;
     if (tokens_[at_ + 1].offset != offset + 1 || tokens_[at_ + 2].offset != offset + 2) return;
     if (at_ > 0 && tokens_[at_ - 1].is("operator")) return;
-    refuse(tokens_[at_],
-           "<<<...>>>: a kernel of the host backend cannot launch kernels; launch from the host");
+    const std::string marker = refuse(
+        tokens_[at_],
+        "<<<...>>>: a kernel of the host backend cannot launch kernels; launch from the host");
+    edits_.push_back({offset, 3, error_pragma(marker)});
     at_ += 2;
   }
 
@@ -255,8 +244,10 @@ class Rewriter {
     }
     type += ' ';
     if (i >= end || type == " ") {
-      refuse(tokens_[begin],
-             "extern __shared__ needs the form `extern __shared__ type name[];` on the host");
+      const std::string marker =
+          refuse(tokens_[begin],
+                 "extern __shared__ needs the form `extern __shared__ type name[];` on the host");
+      edits_.push_back({tokens_[begin].offset, 0, error_pragma(marker)});
       return;
     }
     std::string replacement;
@@ -269,9 +260,11 @@ class Rewriter {
       const std::string rest = text_of(inner, brackets);
       const std::string cast = "reinterpret_cast<" + type + "(*)" + rest + ">";
       if (namespace_scope) {
-        const std::string hook = "lockstep_shared_pointer_" + std::to_string(index_++);
-        replacement += "static __thread " + type + "(*" + name + ")" + rest +
-                       "; static ::lockstep_hostjit::SharedPointer " + hook +
+        const std::string hook = "lockstep_shared_hook_" + std::to_string(++index_);
+        // The symbol's name tells it from a variable of the kernel's in shared memory.
+        replacement += "static __thread " + type + "(*" + name + ")" + rest + " __asm__(\"" +
+                       kSharedPointerPrefix + std::to_string(index_) +
+                       "\"); static ::lockstep_hostjit::SharedPointer " + hook +
                        "{[](void* lockstep_memory) { " + name + " = " + cast +
                        "(lockstep_memory); }};";
       } else {
@@ -345,7 +338,9 @@ class Rewriter {
         for (const Scope& scope : scopes_) {
           if (!scope.name.empty()) name += scope.name + "::";
         }
-        ++kernel_counts_[name + std::string(tokens_[i].text)];
+        Count& count = kernel_counts_[name + std::string(tokens_[i].text)];
+        ++count.all;
+        if (!conditions_.may_leave_out()) ++count.certain;
         return;
       }
     }
@@ -373,8 +368,12 @@ class Rewriter {
   std::size_t at_ = 0;
   std::vector<Scope> scopes_;
   std::vector<Edit> edits_;
-  std::vector<std::string> errors_;
-  std::map<std::string, int> kernel_counts_;
+  std::vector<Refusal> refusals_;
+  struct Count {
+    int all = 0, certain = 0;
+  };
+  std::map<std::string, Count> kernel_counts_;
+  Conditions conditions_;
   std::set<std::string, std::less<>> global_names_, function_names_;
   bool hides_global_ = false;
 };

@@ -66,7 +66,9 @@ SharedBytes shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
     const bool own = std::any_of(std::begin(kOwn), std::end(kOwn), [&](std::string_view name) {
       return symbol.name == name || symbol.name.starts_with(std::string(name) + ".");
     });
-    if (own || symbol.name.starts_with("_ZN16lockstep_hostjit")) continue;
+    if (own || symbol.name.starts_with("_ZN16lockstep_hostjit") ||
+        symbol.name.starts_with(kSharedPointerPrefix))
+      continue;
     const bool others = std::any_of(kernels.begin(), kernels.end(), [&](std::string_view other) {
       return other != kernel && symbol.name.starts_with(local_prefix(other));
     });

@@ -21,6 +21,9 @@ std::string local_prefix(std::string_view function);
 
 std::string launch_bounds_symbol(std::string_view kernel);
 
+// What symbols of pointers to dynamic shared memory begin with, which take no shared memory.
+inline constexpr const char* kSharedPointerPrefix = "lockstep_hostjit_shared_";
+
 struct SharedBytes {
   std::uint32_t own = 0;   // of variables that the kernel declares; all when it is the only kernel
   std::uint32_t most = 0;  // and of those that are declared outside of all kernels

@@ -191,6 +191,8 @@ __global__ void whole(double* out) {
 }
 )",
                             {"typed<double>", "typed<unsigned char>", "matrix", "whole"});
+  // The pointers that stand for them are no shared memory.
+  for (const Kernel& kernel : module->kernels()) EXPECT_EQ(kernel.static_shared_bytes(), 0u);
   double doubles[4] = {};
   ASSERT_TRUE(run(&module->kernels()[0], {}, {4, 1, 1}, 32, &doubles[0]).ok());
   EXPECT_THAT(doubles, ElementsAre(3, 2, 1, 0));

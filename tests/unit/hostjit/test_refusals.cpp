@@ -50,6 +50,43 @@ TEST(HostjitRefusals, VendorHeaders) {
               AllOf(HasSubstr("user.cu:2:"), HasSubstr("no textures")));
 }
 
+TEST(HostjitRefusals, OnlyWhatTheCompilerSees) {
+  CompileRequest request;
+  request.source =
+      "#if defined(__CUDACC__)\n#include <cuda_fp16.h>\n#  include <cooperative_groups.h>\n"
+      "#include <mma.h>\n#endif\n"
+      "__global__ void k(int* p) { p[0] = 7; }\n"
+      "#ifdef USE_X\n__global__ void kx(int* p) { p[0] = 8; }\n#endif\n"
+      "#ifdef WITH_MAIN\nextern __shared__ float odd;\nint main() { k<<<1, 1>>>(nullptr); }\n"
+      "#endif\n";
+  request.source_name = "user.cu";
+  request.discover_kernels = true;
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_EQ(module->kernels().size(), 1u);
+  EXPECT_EQ(module->kernels()[0].name(), "_Z1kPi");
+
+  request.options = {"-DUSE_X"};
+  request.name_expressions = {"kx"};
+  int out = 0;
+  ASSERT_TRUE(
+      run(Module::load_file(compile(request).path)->find_kernel("kx"), {}, {}, 0, &out).ok());
+  EXPECT_EQ(out, 8);
+
+  request.name_expressions = {};
+  request.options = {"-DWITH_MAIN"};
+  EXPECT_EQ(
+      compile_error(request).log(),
+      "user.cu:11:1: error: extern __shared__ needs the form `extern __shared__ type name[];` "
+      "on the host\n"
+      "user.cu:12:15: error: <<<...>>>: a kernel of the host backend cannot launch kernels; "
+      "launch from the host\n");
+  request.options = {"-D__CUDACC__"};
+  EXPECT_THAT(compile_error(request).log(),
+              AllOf(HasSubstr("user.cu:2:1: error: #include <cuda_fp16.h>: vendor 16-bit types"),
+                    HasSubstr("user.cu:3:1: error: #  include <cooperative_groups.h>: "),
+                    HasSubstr("user.cu:4:1: error: #include <mma.h>: ")));
+}
+
 TEST(HostjitRefusals, SharedVariablesWithConstructors) {
   const Error error = compile_error(
       "struct S { int v; __device__ S() : v(threadIdx.x) {} };\n"

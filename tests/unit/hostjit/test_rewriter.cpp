@@ -8,6 +8,7 @@ namespace lockstep::hostjit {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -30,7 +31,7 @@ TEST(SourceRewriter, LeavesLiteralsAndCommentsAlone) {
       "char q = '\"'; int n = 1'000; int shifted = 1 << 2;\n";
   const RewrittenSource result = rewrite(source);
   EXPECT_EQ(result.text, source);
-  EXPECT_THAT(result.errors, IsEmpty());
+  EXPECT_THAT(result.refusals, IsEmpty());
 }
 
 TEST(SourceRewriter, DynamicSharedKeepsLines) {
@@ -39,19 +40,20 @@ TEST(SourceRewriter, DynamicSharedKeepsLines) {
       "extern __shared__ std::pair<int, float> c[];\n");
   EXPECT_THAT(result.text, HasSubstr("int (* const a) = reinterpret_cast<int (*)>"));
   EXPECT_THAT(result.text, HasSubstr("int (* const b)[3] = reinterpret_cast<int (*)[3]>"));
-  EXPECT_THAT(result.text, HasSubstr("static __thread std::pair<int, float> (*c);"));
+  EXPECT_THAT(result.text, HasSubstr("static __thread std::pair<int, float> (*c) __asm__"));
   EXPECT_THAT(result.text, Not(HasSubstr("extern")));
 }
 
 TEST(SourceRewriter, RefusesLaunchesButNotOperators) {
-  EXPECT_THAT(rewrite("void f() {\n  k <<< 1, 2 >>> ();\n}").errors,
-              ElementsAre(HasSubstr("a.cu:2:5: error: <<<...>>>")));
-  EXPECT_THAT(rewrite("template <> void operator<<<int>(int);").errors, IsEmpty());
+  EXPECT_THAT(rewrite("void f() {\n  k <<< 1, 2 >>> ();\n}").refusals,
+              ElementsAre(Field(&Refusal::message, HasSubstr("a.cu:2:5: error: <<<...>>>"))));
+  EXPECT_THAT(rewrite("template <> void operator<<<int>(int);").refusals, IsEmpty());
 }
 
 TEST(SourceRewriter, ReportsWhatItCannotRewrite) {
-  EXPECT_THAT(rewrite("\n extern __shared__ float x;\n").errors,
-              ElementsAre(HasSubstr("a.cu:2:2: error: extern __shared__ needs the form")));
+  EXPECT_THAT(rewrite("\n extern __shared__ float x;\n").refusals,
+              ElementsAre(Field(&Refusal::message,
+                                HasSubstr("a.cu:2:2: error: extern __shared__ needs the form"))));
 }
 
 TEST(SourceRewriter, SurvivesBrokenText) {
@@ -76,10 +78,28 @@ TEST(SourceRewriter, SurvivesBrokenText) {
                            "template",
                            "\\",
                            "#include",
+                           "#if",
+                           "#ifndef",
+                           "#else",
+                           "#endif",
                            "a\\\n"}) {
     rewrite_source(text, "a.cu", 0);
   }
   SUCCEED();
+}
+
+TEST(SourceRewriter, KernelsTheCompilerMayNotSeeAreNotListed) {
+  const RewrittenSource result = rewrite(
+      "#ifndef GUARD  // of a file\n#define GUARD\n"
+      "__global__ void sure() {}\n"
+      "#ifdef USE_X\n__global__ void kx() {}\n#if A\n#endif\n__global__ void ky() {}\n#endif\n"
+      "#ifndef ONE\n#define TWO\n__global__ void kz() {}\n#endif\n"
+      "__global__ void both(int) {}\n#if B\n__global__ void both(float) {}\n#endif\n"
+      "__global__ void also() {}\n"
+      "#else\n__global__ void other() {}\n#endif\n"
+      "#endif\n__global__ void last() {}\n");
+  EXPECT_THAT(result.kernels, ElementsAre("also", "last", "sure"));
+  EXPECT_TRUE(result.global_names.contains("kx"));
 }
 
 TEST(SourceRewriter, DeviceVariablesAreKept) {
