@@ -169,7 +169,8 @@ Allocation MemoryMap::remove_registered(void* pointer) {
   return remove(pointer);
 }
 
-void MemoryMap::add_global(std::int32_t device, void* pointer, std::uint64_t bytes) {
+void MemoryMap::add_global(std::int32_t device, void* pointer, std::uint64_t bytes,
+                           std::weak_ptr<Module> module) {
   Allocation allocation;
   allocation.base = reinterpret_cast<std::uintptr_t>(pointer);
   allocation.bytes = bytes;
@@ -177,6 +178,7 @@ void MemoryMap::add_global(std::int32_t device, void* pointer, std::uint64_t byt
   allocation.device = device;
   allocation.id = next_id();
   allocation.origin = Allocation::Origin::kGlobal;
+  allocation.module = std::move(module);
   {
     const std::unique_lock lock(mutex_);
     if (by_base_.contains(allocation.base)) return;

@@ -10,6 +10,7 @@
 namespace lockstep::hostrt {
 
 class GraphMemory;
+class Module;
 
 // One stretch of memory the runtime knows of. `kind` is LOCKSTEP_MEMORY_*.
 struct Allocation {
@@ -21,6 +22,7 @@ struct Allocation {
   std::uint64_t id = 0;
   Origin origin = Origin::kAllocated;
   std::weak_ptr<GraphMemory> graph_memory;  // origin kGraph only
+  std::weak_ptr<Module> module;             // origin kGlobal only: unmapped with it
 
   void* pointer() const noexcept { return reinterpret_cast<void*>(base); }
 };
@@ -48,7 +50,8 @@ class MemoryMap {
   Allocation add_registered(void* pointer, std::uint64_t bytes);
   Allocation remove_registered(void* pointer);
   // Variables of modules: known from the first time somebody asks for them.
-  void add_global(std::int32_t device, void* pointer, std::uint64_t bytes);
+  void add_global(std::int32_t device, void* pointer, std::uint64_t bytes,
+                  std::weak_ptr<Module> module);
   // Takes a stretch out that nobody freed by a call of its own; recorded as `name`, internal.
   void forget(void* pointer, std::uint32_t name) noexcept;
 

@@ -166,7 +166,8 @@ void Module::global(const std::string& name, void** address, std::uint64_t* byte
     throw Error(Native::kNotFound, "no __device__ or __constant__ variable '" + name +
                                        "' in the module (the compiler drops unused ones)");
   }
-  device_.memory().add_global(device_.signed_ordinal(), global->address, global->size);
+  device_.memory().add_global(device_.signed_ordinal(), global->address, global->size,
+                              weak_from_this());
   {
     const std::lock_guard lock(mutex_);
     globals_.push_back(global->address);

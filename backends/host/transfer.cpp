@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "memory.h"
+#include "module.h"
 #include "record.h"
 
 namespace lockstep::hostrt {
@@ -57,6 +58,19 @@ Region make_region(const char* side, const void* base, std::uint64_t pitch, std:
   return {static_cast<std::byte*>(const_cast<void*>(base)), pitch, slice};
 }
 
+// The module whose variable it is, which has to stay for as long as the work: its memory goes with
+// it. Null for all other memory, whose owner is told to wait before it frees.
+std::shared_ptr<const Module> owner_of(const char* side, const Region& region,
+                                       const Allocation& allocation) {
+  if (allocation.origin != Allocation::Origin::kGlobal) return nullptr;
+  std::shared_ptr<const Module> module = allocation.module.lock();
+  if (module == nullptr) {
+    throw Error(Native::kInvalidValue, std::string(side) + ": " + text(region.base) +
+                                           " is a variable of a module that was destroyed");
+  }
+  return module;
+}
+
 // What lies at `region`, after checking that all of it lies in there.
 Allocation locate(const Device& device, const char* side, const Region& region,
                   const Extent& extent) {
@@ -99,8 +113,16 @@ const char* direction_name(std::uint32_t direction) {
 
 class CopyWork final : public Work {
  public:
-  CopyWork(Region source, Region destination, Extent extent, lockstep_record record)
-      : source_(source), destination_(destination), extent_(extent), record_(record) {}
+  using Owner = std::shared_ptr<const Module>;  // null, or what the memory belongs to
+
+  CopyWork(Region source, Owner source_owner, Region destination, Owner destination_owner,
+           Extent extent, lockstep_record record)
+      : source_(source),
+        source_owner_(std::move(source_owner)),
+        destination_(destination),
+        destination_owner_(std::move(destination_owner)),
+        extent_(extent),
+        record_(record) {}
 
   FailurePtr run() const noexcept override {
     for (std::uint64_t z = 0; z < extent_.depth; ++z) {
@@ -120,16 +142,19 @@ class CopyWork final : public Work {
   lockstep_record record() const override { return record_; }
 
   WorkPtr staged() const {
-    auto work = std::make_shared<CopyWork>(Region{}, destination_, extent_, record_);
+    auto work = std::make_shared<CopyWork>(Region{}, nullptr, destination_, destination_owner_,
+                                           extent_, record_);
     work->storage_.resize(extent_.width * extent_.height * extent_.depth);
     work->source_ = {work->storage_.data(), extent_.width, extent_.width * extent_.height};
-    CopyWork(source_, work->source_, extent_, record_).run();
+    CopyWork(source_, nullptr, work->source_, nullptr, extent_, record_).run();
     return work;
   }
 
  private:
   Region source_;
+  Owner source_owner_;
   Region destination_;
+  Owner destination_owner_;
   Extent extent_;
   lockstep_record record_;
   std::vector<std::byte> storage_;
@@ -137,9 +162,10 @@ class CopyWork final : public Work {
 
 class SetWork final : public Work {
  public:
-  SetWork(Region destination, Extent extent, std::uint32_t value, std::uint32_t value_size,
-          lockstep_record record)
+  SetWork(Region destination, std::shared_ptr<const Module> owner, Extent extent,
+          std::uint32_t value, std::uint32_t value_size, lockstep_record record)
       : destination_(destination),
+        owner_(std::move(owner)),
         extent_(extent),
         value_(value),
         value_size_(value_size),
@@ -168,6 +194,7 @@ class SetWork final : public Work {
 
  private:
   const Region destination_;
+  const std::shared_ptr<const Module> owner_;
   const Extent extent_;
   const std::uint32_t value_;
   const std::uint32_t value_size_;
@@ -243,7 +270,9 @@ CheckedCopy check_copy(const Device& device, const lockstep_copy_desc& desc) {
                        : extent.height > 1 ? names.copy_2d
                                            : names.copy[copy.direction];
   result.pageable_source = from.kind == LOCKSTEP_MEMORY_UNKNOWN;
-  result.work = std::make_shared<CopyWork>(source, destination, extent, result.record);
+  result.work =
+      std::make_shared<CopyWork>(source, owner_of("source", source, from), destination,
+                                 owner_of("destination", destination, to), extent, result.record);
   return result;
 }
 
@@ -289,6 +318,7 @@ CheckedSet check_set(const Device& device, const lockstep_set_desc& desc) {
                     " is pageable host memory (or was freed): a device can only set memory it "
                     "knows");
   }
+  const std::shared_ptr<const Module> owner = owner_of("destination", region, to);
   if (rows) record.name = names.set_2d[size];
   set.width = extent.width;
   set.height = extent.height;
@@ -297,8 +327,8 @@ CheckedSet check_set(const Device& device, const lockstep_set_desc& desc) {
     Region plane = region;
     plane.base += z * region.slice;
     set.destination = reinterpret_cast<std::uintptr_t>(plane.base);
-    result.works.push_back(std::make_shared<SetWork>(plane, Extent{extent.width, extent.height, 1},
-                                                     value, size, record));
+    result.works.push_back(std::make_shared<SetWork>(
+        plane, owner, Extent{extent.width, extent.height, 1}, value, size, record));
   }
   return result;
 }

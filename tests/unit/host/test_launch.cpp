@@ -304,5 +304,22 @@ TEST_F(Launch, SizedStructuresAreRespected) {
   EXPECT_EQ(query(0, LOCKSTEP_BACKEND_ABI_MAX + 5, &error), &b);
 }
 
+// Declared at file scope it takes no shared memory by itself.
+TEST_F(Launch, AllTheDynamicSharedMemoryIsThere) {
+  Module module;
+  ASSERT_TRUE(
+      succeeded(compile("extern __shared__ float s[];\n"
+                        "extern \"C\" __global__ void k(float* out) {\n"
+                        "  s[12287] = 5.0f; __syncthreads(); *out = s[12287]; }\n",
+                        {"k"}, &module)));
+  lockstep_kernel* k = nullptr;
+  ASSERT_TRUE(succeeded(call(b.module_kernel, module.get(), "k", &k)));
+  const Stream s = make_stream();
+  float* const out = allocate<float>(1);
+  ASSERT_TRUE(succeeded(launch(s, k, {{1, 1, 1}, {1, 1, 1}, 49152}, out)));
+  EXPECT_EQ(read(s, out, 1)[0], 5.0f);
+  EXPECT_EQ(launch(s, k, {{1, 1, 1}, {1, 1, 1}, 49153}, out).native, 1);
+}
+
 }  // namespace
 }  // namespace lockstep::host_test

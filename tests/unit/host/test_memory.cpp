@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -349,6 +350,65 @@ TEST_F(Memory, VariablesOfAModuleAreDeviceMemory) {
   void* const gone = address;
   module.reset();
   EXPECT_EQ(info_of(gone).memory_kind, std::uint32_t{LOCKSTEP_MEMORY_UNKNOWN});
+}
+
+constexpr const char* kVariable =
+    "__device__ int result[4];\n"
+    "extern \"C\" __global__ void fill(int v) { for (int i = 0; i < 4; ++i) result[i] = v + i; }\n";
+
+// The memory of a variable goes with its module: what copies from there or sets it keeps it.
+TEST_F(Memory, VariablesStayForTheWorkThatUsesThem) {
+  Module module;
+  ASSERT_TRUE(succeeded(compile(kVariable, {"fill"}, &module)));
+  void* address = nullptr;
+  std::uint64_t bytes = 0;
+  lockstep_kernel* fill = nullptr;
+  ASSERT_TRUE(succeeded(call(b.module_global, module.get(), "result", &address, &bytes)));
+  ASSERT_TRUE(succeeded(call(b.module_kernel, module.get(), "fill", &fill)));
+  ASSERT_EQ(bytes, 16U);
+  const Stream s = make_stream();
+  int* const flag = allocate<int>(1, LOCKSTEP_MEMORY_PINNED);
+  int* const out = allocate<int>(8, LOCKSTEP_MEMORY_PINNED);
+  *flag = 0;
+  ASSERT_TRUE(succeeded(launch(s, kernel("spin"), {}, flag)));
+  ASSERT_TRUE(succeeded(launch(s, fill, {}, 30)));
+  ASSERT_TRUE(succeeded(copy(s, out, address, 16)));
+  ASSERT_TRUE(succeeded(set(s, address, 7, 4, 2)));
+  const int pageable[1] = {9};
+  ASSERT_TRUE(succeeded(copy(s, static_cast<int*>(address) + 3, pageable, 4)));
+  ASSERT_TRUE(succeeded(copy(s, out + 4, address, 16)));
+  module.reset();
+  __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+  ASSERT_TRUE(succeeded(synchronize(s)));
+  EXPECT_EQ(std::vector<int>(out, out + 8), (std::vector<int>{30, 31, 32, 33, 7, 7, 32, 9}));
+  EXPECT_EQ(info_of(address).memory_kind, std::uint32_t{LOCKSTEP_MEMORY_UNKNOWN});
+}
+
+TEST_F(Memory, VariablesStayForTheGraphsThatUseThem) {
+  Module module;
+  ASSERT_TRUE(succeeded(compile(kVariable, {"fill"}, &module)));
+  void* address = nullptr;
+  std::uint64_t bytes = 0;
+  ASSERT_TRUE(succeeded(call(b.module_global, module.get(), "result", &address, &bytes)));
+  const Stream s = make_stream();
+  int* const out = allocate<int>(4, LOCKSTEP_MEMORY_PINNED);
+  ASSERT_TRUE(succeeded(begin(s)));
+  ASSERT_TRUE(succeeded(set(s, address, 5, 4, 4)));
+  ASSERT_TRUE(succeeded(copy(s, out, address, 16)));
+  Graph graph;
+  ASSERT_TRUE(succeeded(end(s, &graph)));
+  Exec exec = instantiate(graph);
+  module.reset();
+  graph.reset();
+  for (int round = 0; round < 2; ++round) {
+    std::fill_n(out, 4, 0);
+    ASSERT_TRUE(succeeded(launch_graph(exec, s)));
+    ASSERT_TRUE(succeeded(synchronize(s)));
+    EXPECT_EQ(std::vector<int>(out, out + 4), std::vector<int>(4, 5));
+  }
+  EXPECT_NE(info_of(address).memory_kind, std::uint32_t{LOCKSTEP_MEMORY_UNKNOWN});
+  exec.reset();
+  EXPECT_EQ(info_of(address).memory_kind, std::uint32_t{LOCKSTEP_MEMORY_UNKNOWN});
 }
 
 }  // namespace
