@@ -139,3 +139,7 @@ Device& Runtime::device(std::uint32_t ordinal) {
 }
 
 }  // namespace lockstep::hostrt
+void Runtime::drain() {
+  for (const auto& device : devices_) device->drain();
+}
+

@@ -86,6 +86,8 @@ class Runtime {
   explicit Runtime(const Settings& settings);
 
   const Settings settings_;
+  // Waits for all work of all devices, and leaves failures to those who ask for them.
+  void drain();
   MemoryMap memory_;
   CaptureRules rules_;
   std::vector<std::unique_ptr<Device>> devices_;

@@ -212,8 +212,8 @@ void free(Device& device, void* pointer, Stream* stream) {
   if (memory != nullptr && !memory->live()) {
     throw Error(Native::kInvalidValue, "no launch has allocated this memory");
   }
-  // Work in flight may use it.
-  device.drain();
+  // Work in flight may use it, also that of other devices: they all share one memory.
+  Runtime::require().drain();
   const std::uint32_t name = pinned ? call_names().free_host : call_names().free;
   if (memory != nullptr) {
     memory->set_live(false);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/backend.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -220,6 +221,37 @@ int run(const std::string& mode) {
     copy.source_device = 1;
     const lockstep_code wrong = b->copy(stream, &copy, &error);
     std::printf("can %u device %d wrong %d\n", can, info.device, wrong);
+    return 0;
+  }
+  if (mode == "free-used-by-peer") {
+    // A stream of one device uses memory of the other, and takes its time.
+    lockstep_device* devices[2] = {};
+    for (std::uint32_t i = 0; i < 2; ++i) check(b->device_open(i, &devices[i], &error), "open");
+    for (const std::uint32_t kind : {LOCKSTEP_MEMORY_DEVICE, LOCKSTEP_MEMORY_PINNED}) {
+      lockstep_allocation_desc allocation{};
+      allocation.struct_size = sizeof(allocation);
+      allocation.bytes = 16;
+      allocation.memory_kind = kind;
+      void* memory = nullptr;
+      check(b->memory_allocate(devices[1], &allocation, &memory, &error), "allocate");
+      lockstep_stream_desc stream_desc{sizeof(stream_desc), LOCKSTEP_STREAM_NON_BLOCKING, 0};
+      lockstep_stream* stream = nullptr;
+      check(b->stream_create(devices[0], &stream_desc, &stream, &error), "stream");
+      static std::atomic<bool> freeing, used;
+      freeing = used = false;
+      const auto use = [](void* data) {
+        while (!freeing) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        std::memset(data, 1, 16);
+        used = true;
+      };
+      check(b->host_function(stream, use, memory, &error), "host function");
+      freeing = true;
+      check(b->memory_free(devices[1], memory, nullptr, &error), "free");
+      std::printf("used first: %d\n", used.load() ? 1 : 0);
+      check(b->stream_synchronize(stream, &error), "synchronize");
+      b->stream_destroy(stream);
+    }
     return 0;
   }
   std::printf("unknown mode %s\n", mode.c_str());

@@ -78,6 +78,11 @@ TEST(HostProcess, PeersShareTheirMemory) {
   EXPECT_EQ(result.out, "can 1 device 1 wrong 1\n") << result.err;
 }
 
+TEST(HostProcess, FreeingWaitsForTheOtherDevicesToo) {
+  const ProcessResult result = host_program("free-used-by-peer", {{"LOCKSTEP_HOST_DEVICES", "2"}});
+  EXPECT_EQ(result.out, "used first: 1\nused first: 1\n") << result.err;
+}
+
 TEST(HostProcess, MemoryLimitAndInjectedFailure) {
   const ProcessResult limited =
       host_program("allocate-until-it-fails", {{"LOCKSTEP_HOST_MEMORY_MB", "5"}});
