@@ -75,9 +75,28 @@ void Device::synchronize() {
   FailurePtr failure;
   for (const StreamPtr& stream : all) {
     if (const FencePtr fence = stream->tail()) fence->wait();
-    if (failure == nullptr) failure = stream->failure();
+    if (failure == nullptr && !stream->abandoned()) failure = stream->failure();
   }
-  if (failure != nullptr) throw Error(failure->native, failure->message);
+  if (failure == nullptr) {
+    // Of streams that are gone: one is told, and with it all are out of the way of later users.
+    const std::lock_guard lock(failures_mutex_);
+    if (!untold_.empty()) failure = untold_.front();
+    untold_.clear();
+  }
+  if (failure != nullptr) report(*failure);
+}
+
+void Device::note_failure(FailurePtr failure) {
+  const std::lock_guard lock(failures_mutex_);
+  untold_.push_back(std::move(failure));
+}
+
+void Device::report(const Failure& failure) {
+  {
+    const std::lock_guard lock(failures_mutex_);
+    std::erase_if(untold_, [&](const FailurePtr& known) { return known.get() == &failure; });
+  }
+  throw Error(failure.native, failure.message);
 }
 
 Runtime::Runtime(const Settings& settings)
@@ -129,6 +148,10 @@ bool Runtime::usable() noexcept {
          !g_forked.load(std::memory_order_acquire);
 }
 
+void Runtime::drain() {
+  for (const auto& device : devices_) device->drain();
+}
+
 Device& Runtime::device(std::uint32_t ordinal) {
   if (ordinal >= devices_.size()) {
     throw Error(Native::kInvalidValue, "there is no host device " + std::to_string(ordinal) + ": " +
@@ -139,7 +162,3 @@ Device& Runtime::device(std::uint32_t ordinal) {
 }
 
 }  // namespace lockstep::hostrt
-void Runtime::drain() {
-  for (const auto& device : devices_) device->drain();
-}
-

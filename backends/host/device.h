@@ -46,8 +46,13 @@ class Device {
   Stream* legacy_if_used() const noexcept { return legacy_used_.load(std::memory_order_acquire); }
   // All streams that exist or still have work.
   std::vector<StreamPtr> streams();
-  // Waits for everything enqueued; throws the first failure of a stream.
+  // Waits for everything enqueued; throws the first failure of a stream: as long as the stream
+  // exists each time, and once when it was destroyed before anybody was told.
   void synchronize();
+  // A stream of this device failed.
+  void note_failure(FailurePtr failure);
+  // Throws the failure as an error, which counts as having told somebody.
+  [[noreturn]] void report(const Failure& failure);
   // Waits, and leaves failures to those who ask for them.
   void drain();
 
@@ -61,6 +66,8 @@ class Device {
   std::vector<std::weak_ptr<Stream>> streams_;
   StreamPtr legacy_;
   std::atomic<Stream*> legacy_used_{nullptr};
+  std::mutex failures_mutex_;
+  std::vector<FailurePtr> untold_;  // in the order in which they came
 };
 
 // Everything of the process: made on first use, never destroyed, so that it may be used until the
@@ -79,6 +86,8 @@ class Runtime {
     return static_cast<std::uint32_t>(devices_.size());
   }
   Device& device(std::uint32_t ordinal);
+  // Waits for all work of all devices, and leaves failures to those who ask for them.
+  void drain();
   const Settings& settings() const noexcept { return settings_; }
   MemoryMap& memory() noexcept { return memory_; }
 
@@ -86,8 +95,6 @@ class Runtime {
   explicit Runtime(const Settings& settings);
 
   const Settings settings_;
-  // Waits for all work of all devices, and leaves failures to those who ask for them.
-  void drain();
   MemoryMap memory_;
   CaptureRules rules_;
   std::vector<std::unique_ptr<Device>> devices_;

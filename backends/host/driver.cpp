@@ -265,7 +265,7 @@ bool query(Stream& stream) {
       if (other->blocking() && other->pending()) return false;
     }
   }
-  if (const FailurePtr failure = stream.failure()) throw Error(failure->native, failure->message);
+  if (const FailurePtr failure = stream.failure()) stream.device().report(*failure);
   return true;
 }
 

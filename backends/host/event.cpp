@@ -81,7 +81,7 @@ bool Event::query() {
   }
   if (fence == nullptr) return true;
   if (!fence->reached()) return false;
-  if (const FailurePtr& f = fence->failure()) throw Error(f->native, f->message);
+  if (const FailurePtr& f = fence->failure()) device_.report(*f);
   return true;
 }
 
@@ -101,9 +101,7 @@ void Event::synchronize() {
   }
   if (fence != nullptr) fence->wait();
   recording.done();
-  if (fence != nullptr && fence->failure() != nullptr) {
-    throw Error(fence->failure()->native, fence->failure()->message);
-  }
+  if (fence != nullptr && fence->failure() != nullptr) device_.report(*fence->failure());
 }
 
 double Event::elapsed_ms(Event& begin, Event& end) {

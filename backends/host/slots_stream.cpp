@@ -55,6 +55,7 @@ void stream_destroy(lockstep_stream* stream) {
   if (stream->owned) {
     StreamCapture& capture = stream->object->capture();
     stream->object->device().rules().release(capture);
+    stream->object->abandon();
   }
   delete stream;
 }

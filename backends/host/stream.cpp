@@ -33,6 +33,18 @@ Stream::Stream(Device& device, bool blocking, bool legacy, std::int32_t /*priori
 
 Stream::~Stream() { device_.rules().release(capture_); }
 
+template <typename... Operations>
+void Stream::push(Operations... operations) {
+  {
+    const std::lock_guard lock(mutex_);
+    (queue_.push_back(std::move(operations)), ...);
+    unfinished_ += sizeof...(operations);
+    if (state_ != State::kIdle) return;
+    state_ = State::kScheduled;
+  }
+  Executor::instance().submit(shared_from_this());
+}
+
 // The legacy stream waits for all blocking streams, and they wait for it.
 void Stream::order() {
   if (!capture_.blocking) return;
@@ -46,17 +58,6 @@ void Stream::order() {
     if (!stream->blocking() || stream.get() == this) continue;
     if (FencePtr fence = stream->tail()) push(Operation(Operation::Kind::kWait, fence));
   }
-}
-
-void Stream::push(Operation operation) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(operation));
-    ++unfinished_;
-    if (state_ != State::kIdle) return;
-    state_ = State::kScheduled;
-  }
-  Executor::instance().submit(shared_from_this());
 }
 
 void Stream::enqueue(WorkPtr work) {
@@ -75,13 +76,15 @@ void Stream::enqueue_action(std::function<void()> action) {
 
 void Stream::enqueue_graph(std::shared_ptr<GraphRun> run, FencePtr after) {
   order();
-  if (after != nullptr) push(Operation(Operation::Kind::kWait, std::move(after)));
   Operation start(Operation::Kind::kGraph);
   start.graph = run;
-  push(std::move(start));
   Operation end(Operation::Kind::kWaitGraph, run->done());
   end.graph = std::move(run);
-  push(std::move(end));
+  if (after == nullptr) {
+    push(std::move(start), std::move(end));
+  } else {
+    push(Operation(Operation::Kind::kWait, std::move(after)), std::move(start), std::move(end));
+  }
 }
 
 void Stream::enqueue_signal(FencePtr fence) {
@@ -142,8 +145,13 @@ FailurePtr Stream::failure() {
 }
 
 void Stream::fail(FailurePtr failure) {
-  const std::lock_guard lock(mutex_);
-  if (failure_ == nullptr) failure_ = std::move(failure);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) return;
+    failure_ = failure;
+  }
+  // Now, as long as the stream certainly is there: whoever finds it gone finds this instead.
+  device_.note_failure(std::move(failure));
 }
 
 void Stream::synchronize() {
@@ -162,7 +170,7 @@ void Stream::synchronize() {
     if (lent) drain(Thread::kLent, fence.get());
     fence->wait();
   }
-  if (const FailurePtr f = failure()) throw Error(f->native, f->message);
+  if (const FailurePtr f = failure()) device_.report(*f);
 }
 
 void Stream::run() noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,7 +24,8 @@ class GraphRun;
 // of the executor while it has something to do; while it waits for a fence it is on none.
 //
 // Errors: the first operation that fails makes the stream failed. What comes after is not executed
-// (fences are still reached), and every synchronise reports it.
+// (fences are still reached), and every synchronise reports it. When the stream is destroyed before
+// anybody was told, the next synchronise of the device is.
 class Stream final : public Runnable, public std::enable_shared_from_this<Stream> {
  public:
   Stream(Device& device, bool blocking, bool legacy, std::int32_t priority);
@@ -53,6 +55,9 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
   // Waits for all enqueued work, lending the calling thread to it. Throws the stream's failure.
   void synchronize();
   FailurePtr failure();
+  // Its handle was destroyed: what is enqueued is finished, but nobody can ask it any more.
+  void abandon() noexcept { abandoned_.store(true, std::memory_order_release); }
+  bool abandoned() const noexcept { return abandoned_.load(std::memory_order_acquire); }
 
   void run() noexcept override;  // the executor's entry
 
@@ -69,7 +74,9 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
   };
 
   void order();
-  void push(Operation operation);
+  // Nothing of another thread's comes between what is pushed together.
+  template <typename... Operations>
+  void push(Operations... operations);
   // In state kRunning. Returns when nothing is left, it suspends, or it has handed what is left to
   // the executor. A lent thread must not get caught in more than its caller waits for: it hands
   // over once `until` is reached (null: at once), and what has to run on a thread of ours.
@@ -80,6 +87,7 @@ class Stream final : public Runnable, public std::enable_shared_from_this<Stream
 
   Device& device_;
   StreamCapture capture_;
+  std::atomic<bool> abandoned_{false};
   std::mutex mutex_;
   State state_ = State::kIdle;
   std::deque<Operation> queue_;  // the front stays until it is done

@@ -31,7 +31,7 @@
  * then they do nothing.
  *
  * Order. Work is executed in the order in which it was enqueued on a stream. Errors of work
- * surface at the next synchronise of that stream (or device) and stay.
+ * surface at the next synchronise of that stream (or device) and stay; of a destroyed one, once.
  *
  * Capture. "Capture: legal" says that the slot may be called while a stream captures, "illegal"
  * that it then returns LOCKSTEP_E_ILLEGAL_DURING_CAPTURE and invalidates the capture concerned, by

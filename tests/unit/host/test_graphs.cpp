@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "unit/host/host_fixture.h"
 
@@ -397,6 +398,35 @@ TEST_F(Graphs, AllocationNodes) {
   std::uint32_t result = 0;
   ASSERT_TRUE(succeeded(call(b.graph_exec_update, exec.get(), left.get(), &result)));
   EXPECT_EQ(result, std::uint32_t{LOCKSTEP_UPDATE_NOT_SUPPORTED});
+}
+
+// A launch is one thing in its stream's order, also when other threads use the stream.
+TEST_F(Graphs, NothingOfAnotherThreadRunsBesideTheBranches) {
+  const Stream s = make_stream();
+  int* const p = allocate<int>(1);
+  int* const values = allocate<int>(100);
+  const Graph graph = create();
+  const std::uint32_t first = add_kernel(graph, "store", {}, p, 1);
+  const std::uint32_t quick = add_kernel(graph, "nop", {first});
+  const std::uint32_t slow = add_kernel(graph, "fill_slowly", {first}, values, 100);
+  add_kernel(graph, "store", {quick, slow}, p, 0);
+  const Exec exec = instantiate(graph);
+  ASSERT_TRUE(succeeded(set(s, p, 0, 4, 1)));
+  ASSERT_TRUE(succeeded(synchronize(s)));
+  lockstep_kernel* const must_be = kernel("must_be");
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done) {
+      for (int i = 0; i < 4; ++i) EXPECT_TRUE(succeeded(launch(s, must_be, {}, p, 0)));
+      if (!synchronize(s).ok()) return;
+    }
+  });
+  for (int round = 0; round < 2000 && !HasFailure(); ++round) {
+    EXPECT_TRUE(succeeded(launch_graph(exec, s)));
+    EXPECT_TRUE(succeeded(synchronize(s)));
+  }
+  done = true;
+  other.join();
 }
 
 TEST_F(Graphs, LaunchesAreRecordedOnceAndBoundToAVersion) {

@@ -262,6 +262,35 @@ TEST_F(Streams, AFailedKernelFailsItsStreamForGood) {
   EXPECT_TRUE(usable(sound));
 }
 
+// Whether the work was done before the stream went or after, somebody is told, and once.
+TEST_F(Streams, TheFailureOfADestroyedStreamReachesTheDevice) {
+  const Stream sound = make_stream();
+  int* const p = allocate<int>(1);
+  int* const flag = flag_memory();
+  ASSERT_TRUE(succeeded(set(sound, p, 4, 4, 1)));
+  ASSERT_TRUE(succeeded(synchronize(sound)));
+  enum { kDestroyFirst, kBoth, kLikelyDone, kAsked, kWays };
+  for (int round = 0; round < 100; ++round) {
+    const int way = round % kWays;
+    Stream s = make_stream();
+    *flag = 0;
+    ASSERT_TRUE(succeeded(launch(s, kernel("spin"), {}, flag)));
+    ASSERT_TRUE(succeeded(launch(s, kernel("must_be"), {}, p, 5)));
+    if (way != kDestroyFirst) raise(flag);
+    if (way == kLikelyDone) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    while (way == kAsked && call(b.stream_query, s.get()).code == LOCKSTEP_E_NOT_READY) {
+    }
+    s.reset();
+    if (way == kDestroyFirst) raise(flag);
+    if (way != kAsked) {
+      const Result told = call(b.device_synchronize, device);
+      ASSERT_EQ(told.code, LOCKSTEP_E_LAUNCH_FAILED) << way;
+      ASSERT_NE(told.message.find("must_be"), std::string::npos) << told.message;
+    }
+    ASSERT_TRUE(succeeded(call(b.device_synchronize, device))) << way;
+  }
+}
+
 TEST_F(Streams, DestroyedStreamsFinishTheirWork) {
   int* const p = allocate<int>(1);
   int* const flag = flag_memory();
