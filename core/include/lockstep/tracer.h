@@ -19,8 +19,8 @@
 /// captures. Cost: one load and one branch a launch while no trace is open, tens of nanoseconds
 /// while one is.
 ///
-/// Traces stay in memory until taken. For long recordings set LOCKSTEP_TRACE (docs/command-line.md),
-/// or use `lockstep record`; both write to a file in bounded memory.
+/// Traces stay in memory until taken. For long recordings set LOCKSTEP_TRACE
+/// (docs/command-line.md), or use `lockstep record`; both write to a file in bounded memory.
 ///
 /// After a fork the child begins with no open trace of its own; what the parent had open stays the
 /// parent's. A LaunchTrace that was open across the fork is empty in the child.
