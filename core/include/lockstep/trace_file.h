@@ -68,7 +68,7 @@ struct TraceReaderOptions {
   bool check_hashes = true;  ///< a stored hash that disagrees with its fields is an error
 };
 
-/// Reads a trace item by item in bounded memory. Not thread-safe.
+/// Reads a trace item by item in bounded memory (of pipes: docs/trace-format.md). Not thread-safe.
 class LOCKSTEP_API TraceReader {
  public:
   /// Reads and checks the header. \throws Error kNotFound, kInputOutput, kInvalidFile (not a trace,

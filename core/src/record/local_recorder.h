@@ -21,7 +21,7 @@ namespace lockstep::record {
 /// A trace in memory that is open or has ended.
 struct MemoryTrace {
   MemoryTrace(TraceFilter filter, std::uint64_t first_sequence, std::uint64_t begin_ns)
-      : builder(output, std::move(filter), first_sequence, begin_ns, false) {}
+      : builder(output, std::move(filter), first_sequence, begin_ns) {}
 
   MemoryOutput output;
   TraceBuilder builder;

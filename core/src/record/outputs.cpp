@@ -2,9 +2,14 @@
 #include "src/record/outputs.h"
 
 #include <algorithm>
+#include <string>
+
+#include "src/trace/stream_numbers.h"
 
 namespace lockstep::record {
 namespace {
+
+bool is_provisional(std::uint32_t stream) { return stream >= TraceBuilder::kProvisional; }
 
 void finish_call(LaunchTraceEntry& entry, std::uint16_t flags, std::int32_t graph,
                  std::int32_t node) {
@@ -19,6 +24,8 @@ void finish_call(LaunchTraceEntry& entry, std::uint16_t flags, std::int32_t grap
 }  // namespace
 
 void MemoryOutput::add(const StreamDefinition& stream) { trace_.streams.push_back(stream); }
+
+void MemoryOutput::resolve(std::uint32_t, const StreamDefinition& stream) { add(stream); }
 
 void MemoryOutput::add(GraphDefinition&& graph) {
   const auto key = std::make_pair(graph.graph, graph.version);
@@ -41,9 +48,6 @@ void MemoryOutput::amend(std::uint64_t sequence, std::uint16_t flags, std::int32
 Trace MemoryOutput::trace(const TraceBuilder& builder) const {
   Trace trace = trace_;
   const auto finals = builder.final_streams();
-  const auto is_provisional = [](std::uint32_t stream) {
-    return stream >= TraceBuilder::kProvisional;
-  };
   for (LaunchTraceEntry& entry : trace.entries) {
     if (is_provisional(entry.stream_index)) entry.stream_index = finals.at(entry.stream_index);
   }
@@ -74,17 +78,68 @@ void FileOutput::guarded(Action&& action) {
   }
 }
 
-void FileOutput::add(const StreamDefinition& stream) { push(stream); }
+void FileOutput::add(const StreamDefinition& stream) {
+  if (is_provisional(stream.stream)) provisional_.try_emplace(stream.stream);
+  push(stream);
+}
+
+void FileOutput::resolve(std::uint32_t provisional, const StreamDefinition& stream) {
+  provisional_.at(provisional).number = stream.stream;
+  push(Resolution{provisional, stream});
+}
+
 void FileOutput::add(GraphDefinition&& graph) { push(std::move(graph)); }
 void FileOutput::add(LaunchTraceEntry&& entry) {
-  if (!waiting_.empty() || entry.has(EntryFlag::kPending)) {
+  if (!waiting_.empty() || entry.has(EntryFlag::kPending) || waits(entry.stream_index)) {
     push(std::move(entry));
     return;
   }
   guarded([&] {
-    writer_.write(entry);
+    write(entry);
     ++written_;
   });
+}
+
+bool FileOutput::waits(std::uint32_t stream) const {
+  if (!is_provisional(stream)) return false;
+  const Provisional& known = provisional_.at(stream);
+  return !known.written && !known.number;
+}
+
+bool FileOutput::may_change(const Item& item) const {
+  if (const auto* entry = std::get_if<LaunchTraceEntry>(&item)) {
+    return entry->has(EntryFlag::kPending) || waits(entry->stream_index);
+  }
+  const auto* stream = std::get_if<StreamDefinition>(&item);
+  return stream != nullptr && waits(stream->stream);
+}
+
+void FileOutput::write(StreamDefinition& stream) {
+  if (is_provisional(stream.stream)) {
+    Provisional& known = provisional_.at(stream.stream);
+    known.written = !known.number;
+    if (known.written) {
+      stream.unknown.emplace_back(kProvisionalKey, "true");
+    } else {
+      stream.stream = *known.number;
+    }
+  }
+  writer_.write(stream);
+}
+
+void FileOutput::write(Resolution& resolution) {
+  // Else its stream has had its number from the first line on.
+  if (!provisional_.at(resolution.provisional).written) return;
+  resolution.stream.unknown.emplace_back(kReplacesKey, std::to_string(resolution.provisional));
+  writer_.write(resolution.stream);
+}
+
+void FileOutput::write(LaunchTraceEntry& entry) {
+  if (is_provisional(entry.stream_index)) {
+    const Provisional& known = provisional_.at(entry.stream_index);
+    if (!known.written) entry.stream_index = *known.number;
+  }
+  writer_.write(entry);
 }
 
 void FileOutput::push(Item&& item) {
@@ -111,16 +166,12 @@ void FileOutput::finish(const TraceFooter& footer) {
 }
 
 void FileOutput::settle() {
-  while (!waiting_.empty()) {
-    const auto* entry = std::get_if<LaunchTraceEntry>(&waiting_.front());
-    if (entry != nullptr && entry->has(EntryFlag::kPending)) return;
-    release_front(1);
-  }
+  while (!waiting_.empty() && !may_change(waiting_.front())) release_front(1);
 }
 
 void FileOutput::release_front(std::size_t count) {
   for (; count > 0; --count) {
-    std::visit([this](const auto& value) { writer_.write(value); }, waiting_.front());
+    std::visit([this](auto& value) { write(value); }, waiting_.front());
     waiting_.pop_front();
     ++written_;
   }

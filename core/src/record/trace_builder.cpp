@@ -34,12 +34,11 @@ Number number_of(Map& map, std::uint64_t identity, Number first) {
 }  // namespace
 
 TraceBuilder::TraceBuilder(TraceOutput& output, TraceFilter filter, std::uint64_t first_sequence,
-                           std::uint64_t begin_ns, bool hold_back)
+                           std::uint64_t begin_ns)
     : output_(output),
       filter_(std::move(filter)),
       first_sequence_(first_sequence),
-      begin_ns_(begin_ns),
-      hold_back_(hold_back) {}
+      begin_ns_(begin_ns) {}
 
 bool TraceBuilder::accepts(const DecodedEntry& decoded) const {
   return decoded.private_work == private_ && decoded.entry.sequence >= first_sequence_ &&
@@ -85,8 +84,9 @@ void TraceBuilder::number_places(LaunchTraceEntry& entry, const DecodedEntry& de
   }
 }
 
-void TraceBuilder::define_stream(std::uint32_t index, std::uint64_t stream,
-                                 const LaunchTraceEntry& entry, const Definitions& definitions) {
+StreamDefinition TraceBuilder::definition_of(std::uint32_t index, std::uint64_t stream,
+                                             const LaunchTraceEntry& entry,
+                                             const Definitions& definitions) {
   const StreamInfo info = definitions.stream(stream, entry);
   StreamDefinition definition;
   definition.stream = index;
@@ -94,7 +94,7 @@ void TraceBuilder::define_stream(std::uint32_t index, std::uint64_t stream,
   definition.context = number_of(contexts_, info.context, std::uint32_t{0});
   definition.blocking = info.blocking != 0;
   definition.legacy = info.blocking == 2;
-  output_.add(definition);
+  return definition;
 }
 
 void TraceBuilder::number_stream(LaunchTraceEntry& entry, std::uint64_t stream,
@@ -109,14 +109,24 @@ void TraceBuilder::number_stream(LaunchTraceEntry& entry, std::uint64_t stream,
   const auto known = streams_.find(stream);
   if (known != streams_.end()) {
     entry.stream_index = known->second;
-  } else if (introduces_stream(entry.kind)) {
-    entry.stream_index = number_of(streams_, stream, std::uint32_t{0});
-    define_stream(entry.stream_index, stream, entry, definitions);
-  } else {
-    const bool first = !provisional_.contains(stream);
-    entry.stream_index = number_of(provisional_, stream, kProvisional);
-    if (first) define_stream(entry.stream_index, stream, entry, definitions);
+    return;
   }
+  const auto waiting = provisional_.find(stream);
+  if (introduces_stream(entry.kind)) {
+    entry.stream_index = number_of(streams_, stream, std::uint32_t{0});
+    const StreamDefinition definition =
+        definition_of(entry.stream_index, stream, entry, definitions);
+    if (waiting == provisional_.end()) return output_.add(definition);
+    return output_.resolve(waiting->second.stream, definition);
+  }
+  if (waiting != provisional_.end()) {
+    entry.stream_index = waiting->second.stream;
+    return;
+  }
+  entry.stream_index = kProvisional + static_cast<std::uint32_t>(provisional_.size());
+  const StreamDefinition definition = definition_of(entry.stream_index, stream, entry, definitions);
+  provisional_.emplace(stream, definition);
+  output_.add(definition);
 }
 
 void TraceBuilder::define_graph(std::uint64_t graph, std::int32_t number, std::uint32_t version,
@@ -142,16 +152,6 @@ void TraceBuilder::define_graph(std::uint64_t graph, std::int32_t number, std::u
   output_.add(std::move(definition));
 }
 
-void TraceBuilder::hold(LaunchTraceEntry&& entry, std::uint64_t stream) {
-  constexpr std::size_t kMost = 1024;
-  auto& held = held_back_[stream];
-  held.push_back(std::move(entry));
-  // Another stream may wait for an event record at once, so that one cannot be held back.
-  if (held.back().kind != OperationKind::kEventRecord && held.size() < kMost) return;
-  for (LaunchTraceEntry& earlier : held) output_.add(std::move(earlier));
-  held_back_.erase(stream);
-}
-
 void TraceBuilder::add(DecodedEntry decoded, std::uint64_t time_ns, std::uint64_t racing,
                        const Definitions& definitions) {
   LaunchTraceEntry entry = std::move(decoded.entry);
@@ -168,50 +168,30 @@ void TraceBuilder::add(DecodedEntry decoded, std::uint64_t time_ns, std::uint64_
   }
   number_places(entry, decoded);
   number_stream(entry, decoded.stream, definitions);
-  if (hold_back_ && entry.stream_index >= kProvisional) {
-    hold(std::move(entry), decoded.stream);
-    return;
-  }
-  if (!held_back_.empty()) {
-    if (auto held = held_back_.extract(decoded.stream); !held.empty()) {
-      for (LaunchTraceEntry& earlier : held.mapped()) {
-        earlier.stream_index = entry.stream_index;
-        output_.add(std::move(earlier));
-      }
-    }
-  }
   output_.add(std::move(entry));
 }
 
 void TraceBuilder::amend(std::uint64_t sequence, const recorder::EndFields& end) {
   if (sequence < first_sequence_) return;
-  for (auto& [stream, entries] : held_back_) {
-    for (LaunchTraceEntry& entry : entries) {
-      if (entry.sequence != sequence) continue;
-      entry.flags = static_cast<std::uint16_t>(
-          (entry.flags & ~static_cast<std::uint16_t>(EntryFlag::kPending)) | end.flags);
-      return;
-    }
-  }
   output_.amend(sequence, static_cast<std::uint16_t>(end.flags), graph_number(end.graph),
                 end.graph != 0 ? end.node : -1);
 }
 
 void TraceBuilder::finish() {
-  // By sequence, so that the same program always gives the same file.
-  std::vector<LaunchTraceEntry> rest;
-  for (auto& [stream, entries] : held_back_) {
-    for (LaunchTraceEntry& entry : entries) rest.push_back(std::move(entry));
+  std::map<std::uint32_t, StreamDefinition> idle;
+  const auto finals = final_streams();
+  for (const auto& [stream, definition] : provisional_) {
+    if (!streams_.contains(stream)) idle.emplace(definition.stream, definition);
   }
-  held_back_.clear();
-  std::sort(rest.begin(), rest.end(),
-            [](const auto& left, const auto& right) { return left.sequence < right.sequence; });
-  for (LaunchTraceEntry& entry : rest) output_.add(std::move(entry));
+  for (auto& [provisional, definition] : idle) {
+    definition.stream = finals.at(provisional);
+    output_.resolve(provisional, definition);
+  }
 }
 
 std::map<std::uint32_t, std::uint32_t> TraceBuilder::final_streams() const {
   std::map<std::uint32_t, std::uint64_t> in_order;
-  for (const auto& [stream, number] : provisional_) in_order.emplace(number, stream);
+  for (const auto& [stream, definition] : provisional_) in_order.emplace(definition.stream, stream);
   std::map<std::uint32_t, std::uint32_t> finals;
   auto next = static_cast<std::uint32_t>(streams_.size());
   for (const auto& [number, stream] : in_order) {

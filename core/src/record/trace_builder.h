@@ -24,6 +24,8 @@ class TraceOutput {
  public:
   virtual ~TraceOutput() = default;
   virtual void add(const StreamDefinition& stream) = 0;
+  /// The stream that had this provisional number is numbered now.
+  virtual void resolve(std::uint32_t provisional, const StreamDefinition& stream) = 0;
   virtual void add(GraphDefinition&& graph) = 0;
   /// A pending entry may be changed by amend() with its sequence number.
   virtual void add(LaunchTraceEntry&& entry) = 0;
@@ -57,12 +59,12 @@ class Definitions {
 class TraceBuilder {
  public:
   /// Streams that have done no work yet have no number. What they do meanwhile (waits, event
-  /// records, synchronisation) is numbered from here, until the trace ends (in memory), or is held
-  /// back until the stream's first work (`hold_back`, for files, whose lines cannot be changed).
+  /// records, synchronisation) is numbered from here; the output is told the number that it stands
+  /// for at the stream's first work, or at the end.
   static constexpr std::uint32_t kProvisional = 0x80000000u;
 
   TraceBuilder(TraceOutput& output, TraceFilter filter, std::uint64_t first_sequence,
-               std::uint64_t begin_ns, bool hold_back);
+               std::uint64_t begin_ns);
 
   /// Private work goes to private traces, and they take nothing else.
   void make_private() noexcept { private_ = true; }
@@ -72,12 +74,12 @@ class TraceBuilder {
   void add(DecodedEntry decoded, std::uint64_t time_ns, std::uint64_t racing,
            const Definitions& definitions);
   void amend(std::uint64_t sequence, const recorder::EndFields& end);
-  /// Hands on what was held back.
+  /// Numbers the streams that have done no work. Nothing may be added after.
   void finish();
 
   std::uint64_t racing() const noexcept { return racing_; }
   std::uint64_t first_sequence() const noexcept { return first_sequence_; }
-  /// Numbers of this trace's streams for provisional ones.
+  /// Numbers of this trace's streams for provisional ones, were it to end now.
   std::map<std::uint32_t, std::uint32_t> final_streams() const;
 
  private:
@@ -85,28 +87,26 @@ class TraceBuilder {
   using Numbers = std::unordered_map<std::uint64_t, Number>;
 
   void number_stream(LaunchTraceEntry& entry, std::uint64_t stream, const Definitions& definitions);
-  void define_stream(std::uint32_t index, std::uint64_t stream, const LaunchTraceEntry& entry,
-                     const Definitions& definitions);
+  StreamDefinition definition_of(std::uint32_t index, std::uint64_t stream,
+                                 const LaunchTraceEntry& entry, const Definitions& definitions);
   void define_graph(std::uint64_t graph, std::int32_t number, std::uint32_t version,
                     const Definitions& definitions);
   void number_places(LaunchTraceEntry& entry, const DecodedEntry& decoded);
   void place(TraceArgument& argument, const Place& place);
   std::int32_t graph_number(std::uint64_t graph);
   std::int64_t event_number(std::uint64_t event);
-  void hold(LaunchTraceEntry&& entry, std::uint64_t stream);
 
   TraceOutput& output_;
   TraceFilter filter_;
   std::uint64_t first_sequence_;
   std::uint64_t begin_ns_;
-  bool hold_back_;
   bool private_ = false;
   std::uint64_t racing_ = 0;
-  Numbers<std::uint32_t> streams_, provisional_, threads_, buffers_, contexts_;
+  Numbers<std::uint32_t> streams_, threads_, buffers_, contexts_;
+  Numbers<StreamDefinition> provisional_;  ///< all that ever were
   Numbers<std::int32_t> graphs_;
   Numbers<std::int64_t> events_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> defined_graphs_;
-  Numbers<std::vector<LaunchTraceEntry>> held_back_;
 };
 
 }  // namespace lockstep::record

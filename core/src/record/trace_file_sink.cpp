@@ -18,7 +18,7 @@ TraceFileSink::TraceFileSink(std::filesystem::path path, const TraceInfo& header
                              std::uint64_t begin_ns)
     : path_(std::move(path)),
       output_(open_writer(path_, header, force)),
-      builder_(output_, {}, 0, begin_ns, true),
+      builder_(output_, {}, 0, begin_ns),
       written_(header) {}
 
 void TraceFileSink::connect(Assembler& assembler) {

@@ -11,6 +11,7 @@
 
 #include "src/trace/line_cache.h"
 #include "src/trace/line_source.h"
+#include "src/trace/stream_numbers.h"
 #include "src/trace/trace_decode.h"
 
 /// \file
@@ -35,6 +36,7 @@ class ItemReader {
   [[noreturn]] void fail(ErrorCode code, const std::string& what, std::uint64_t line);
   void read_header();
   void check_order();
+  bool take_stream();
 
   std::filesystem::path path_;
   LineSource source_;
@@ -47,6 +49,7 @@ class ItemReader {
   bool truncated_ = false;
   std::set<std::pair<std::int32_t, std::uint32_t>> graphs_;
   std::set<std::uint32_t> streams_;
+  StreamNumbers numbers_;
 };
 
 }  // namespace lockstep

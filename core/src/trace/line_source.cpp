@@ -5,11 +5,14 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 #include <zstd.h>
 
@@ -54,6 +57,18 @@ struct LineSource::Impl {
   bool at_end = false;
   bool cut_frame = false;
 
+  bool regular = false;  ///< and read by position, so that it can be read twice at a time
+  bool looked_ahead = false;
+  std::uint64_t given = 0;  ///< lines that next() gave, from look_ahead() on
+  std::unique_ptr<Impl> ahead;
+  std::deque<std::string> kept;  ///< with their padding
+  std::string current;           ///< the line of `kept` that next() gave last
+  std::optional<Error> failure;  ///< of a line that next() has not come to yet
+  std::optional<std::pair<std::uint64_t, Status>> last;  ///< line and kind of the end
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
   ~Impl() {
     if (file >= 0) ::close(file);
   }
@@ -66,7 +81,8 @@ struct LineSource::Impl {
 
   std::size_t read_some(char* into, std::size_t size) {
     while (true) {
-      const ssize_t count = ::read(file, into, size);
+      const ssize_t count = regular ? ::pread(file, into, size, static_cast<off_t>(bytes_read))
+                                    : ::read(file, into, size);
       if (count >= 0) {
         bytes_read += static_cast<std::uint64_t>(count);
         return static_cast<std::size_t>(count);
@@ -89,6 +105,25 @@ struct LineSource::Impl {
       throw Error(ErrorCode::kInputOutput,
                   fmt::format("cannot read {}: it is a folder", path.string()));
     }
+    regular = S_ISREG(status.st_mode);
+    begin_reading();
+  }
+
+  /// The same file, whatever its name leads to by now.
+  std::unique_ptr<Impl> again() const {
+    auto second = std::make_unique<Impl>();
+    second->path = path;
+    second->regular = true;
+    second->file = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (second->file < 0) {
+      throw error(ErrorCode::kInputOutput,
+                  fmt::format("cannot read it a second time: {}", std::strerror(errno)));
+    }
+    second->begin_reading();
+    return second;
+  }
+
+  void begin_reading() {
     // The first bytes tell the two forms apart; a pipe may deliver them one by one.
     compressed.resize(kChunk);
     while (compressed_end < 4) {
@@ -154,6 +189,60 @@ struct LineSource::Impl {
     }
     end = out.pos;
   }
+
+  Status read_line(std::string_view& line) {
+    while (true) {
+      const void* feed =
+          searched < end ? std::memchr(text.data() + searched, '\n', end - searched) : nullptr;
+      if (feed != nullptr) {
+        const auto at = static_cast<std::size_t>(static_cast<const char*>(feed) - text.data());
+        line = std::string_view(text.data() + begin, at - begin);
+        begin = searched = at + 1;
+        ++lines;
+        return Status::kLine;
+      }
+      searched = end;
+      if (at_end) return begin == end && !cut_frame ? Status::kEnd : Status::kCut;
+      fill();
+    }
+  }
+
+  Status look_ahead(std::string_view& line) {
+    if (last) return last->second;
+    if (!looked_ahead) given = lines;
+    looked_ahead = true;
+    if (regular && !ahead) {
+      ahead = again();
+      while (ahead->lines < given && ahead->read_line(line) == Status::kLine) {
+      }
+    }
+    Impl& from = ahead ? *ahead : *this;
+    const Status status = from.read_line(line);
+    if (status != Status::kLine) {
+      last.emplace(from.lines, status);
+    } else if (!ahead) {
+      std::string& copy = kept.emplace_back();
+      copy.reserve(line.size() + kLinePadding);
+      copy.append(line).append(kLinePadding, '\0');
+      line = std::string_view(copy.data(), line.size());
+    }
+    return status;
+  }
+
+  Status next_after_look(std::string_view& line) {
+    if (!kept.empty()) {
+      current = std::move(kept.front());
+      kept.pop_front();
+      line = std::string_view(current.data(), current.size() - kLinePadding);
+      ++given;
+      return Status::kLine;
+    }
+    if (failure) throw *failure;
+    if (last && given >= last->first) return last->second;
+    const Status status = read_line(line);
+    if (status == Status::kLine) ++given;
+    return status;
+  }
 };
 
 LineSource::LineSource(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
@@ -164,20 +253,15 @@ LineSource::~LineSource() = default;
 
 LineSource::Status LineSource::next(std::string_view& line) {
   Impl& s = *impl_;
-  while (true) {
-    const void* feed = s.searched < s.end
-                           ? std::memchr(s.text.data() + s.searched, '\n', s.end - s.searched)
-                           : nullptr;
-    if (feed != nullptr) {
-      const auto at = static_cast<std::size_t>(static_cast<const char*>(feed) - s.text.data());
-      line = std::string_view(s.text.data() + s.begin, at - s.begin);
-      s.begin = s.searched = at + 1;
-      ++s.lines;
-      return Status::kLine;
-    }
-    s.searched = s.end;
-    if (s.at_end) return s.begin == s.end && !s.cut_frame ? Status::kEnd : Status::kCut;
-    s.fill();
+  return s.looked_ahead ? s.next_after_look(line) : s.read_line(line);
+}
+
+LineSource::Status LineSource::look_ahead(std::string_view& line) {
+  try {
+    return impl_->look_ahead(line);
+  } catch (const Error& error) {
+    if (!impl_->ahead) impl_->failure = error;
+    throw;
   }
 }
 
@@ -185,6 +269,8 @@ std::string_view LineSource::cut_text() const noexcept {
   return {impl_->text.data() + impl_->begin, impl_->end - impl_->begin};
 }
 
-std::uint64_t LineSource::lines_read() const noexcept { return impl_->lines; }
+std::uint64_t LineSource::lines_read() const noexcept {
+  return impl_->looked_ahead ? impl_->given : impl_->lines;
+}
 
 }  // namespace lockstep

@@ -27,8 +27,13 @@ class LineSource {
   /// The next line without its line feed, valid until the next call and followed by kLinePadding
   /// readable bytes. \throws Error kInputOutput, kInvalidFile (damaged frame, line too long).
   Status next(std::string_view& line);
+  /// The next line behind those that this has given, at first behind those of next(), which goes on
+  /// where it was. A regular file is read a second time; what cannot be is kept until next() gives
+  /// it. The end that this comes to is next()'s too, should the file grow meanwhile.
+  Status look_ahead(std::string_view& line);
   /// What stands in front of the cut, for a message; valid after kCut.
   std::string_view cut_text() const noexcept;
+  /// Lines that next() gave.
   std::uint64_t lines_read() const noexcept;
 
  private:

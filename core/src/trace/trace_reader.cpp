@@ -80,38 +80,54 @@ void ItemReader::check_order() {
 }
 
 bool ItemReader::next() {
-  if (ended_) return false;
   std::string_view line_text;
-  const LineSource::Status status = source_.next(line_text);
-  if (kind_ == LineKind::kFooter && status != LineSource::Status::kEnd) {
-    // Only a frame that was cut behind its last line leaves nothing there: it could not be checked.
-    if (status == LineSource::Status::kLine || !source_.cut_text().empty()) {
-      const std::uint64_t at = source_.lines_read() + (status == LineSource::Status::kCut ? 1 : 0);
-      fail(ErrorCode::kInvalidFile, "something stands after the footer", at);
+  do {
+    if (ended_) return false;
+    const LineSource::Status status = source_.next(line_text);
+    if (kind_ == LineKind::kFooter && status != LineSource::Status::kEnd) {
+      // Only a frame that was cut behind its last line leaves nothing there: it could not be
+      // checked.
+      if (status == LineSource::Status::kLine || !source_.cut_text().empty()) {
+        const std::uint64_t at =
+            source_.lines_read() + (status == LineSource::Status::kCut ? 1 : 0);
+        fail(ErrorCode::kInvalidFile, "something stands after the footer", at);
+      }
+    } else if (kind_ == LineKind::kFooter) {
+      ended_ = true;
+      return false;
     }
-  } else if (kind_ == LineKind::kFooter) {
-    ended_ = true;
-    return false;
+    if (status != LineSource::Status::kLine) {
+      ended_ = true;
+      truncated_ = true;
+      return false;
+    }
+    if (const LaunchTraceEntry* known = cache_.find(line_text)) {
+      kind_ = LineKind::kEntry;
+      item_.entry = *known;
+      ++entries_;
+      break;
+    }
+    try {
+      kind_ = decoder_.decode(line_text, item_);
+    } catch (const DecodeError& error) {
+      fail(ErrorCode::kInvalidFile, error.what(), line());
+    }
+    check_order();
+    if (kind_ == LineKind::kEntry) cache_.remember(line_text, item_.entry);
+  } while (kind_ == LineKind::kStream && !take_stream());
+  if (kind_ == LineKind::kEntry && !numbers_.empty()) {
+    item_.entry.stream_index = numbers_.final_number(item_.entry.stream_index);
   }
-  if (status != LineSource::Status::kLine) {
-    ended_ = true;
-    truncated_ = true;
-    return false;
-  }
-  if (const LaunchTraceEntry* known = cache_.find(line_text)) {
-    kind_ = LineKind::kEntry;
-    item_.entry = *known;
-    ++entries_;
-    return true;
-  }
+  return true;
+}
+
+/// False when the definition says nothing new.
+bool ItemReader::take_stream() {
   try {
-    kind_ = decoder_.decode(line_text, item_);
+    return numbers_.take(item_.stream, source_);
   } catch (const DecodeError& error) {
     fail(ErrorCode::kInvalidFile, error.what(), line());
   }
-  check_order();
-  if (kind_ == LineKind::kEntry) cache_.remember(line_text, item_.entry);
-  return true;
 }
 
 struct TraceReader::Impl {

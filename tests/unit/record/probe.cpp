@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <lockstep/error.h>
+#include <lockstep/trace_file.h>
 #include <lockstep/tracer.h>
 
 #include <atomic>
@@ -9,7 +10,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <pthread.h>
 #include <stdexcept>
@@ -298,6 +301,50 @@ int loses_a_ring() {
   return 0;
 }
 
+/// Until the trace file that is being written says `text`.
+void wait_for_file(const char* text) {
+  alarm(90);  // it may never say so
+  for (;;) {
+    std::ifstream file(std::getenv("PROBE_FILE"));
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    if (bytes.find(text) != std::string::npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+enum class Pause { kNone, kBeforeWork, kKilledThere };
+
+/// Streams that have events before they have work, and one that never works. The same trace from
+/// memory stands beside the file.
+int events_first(Pause pause) {
+  const FakePlugin plugin;
+  const std::uint64_t first = plugin.stream(), idle = plugin.stream(1), second = plugin.stream(2);
+  lockstep::LaunchTrace trace;
+  const auto save = [&] {
+    write_trace(std::string(std::getenv("PROBE_FILE")) + ".memory", trace.trace());
+  };
+  plugin.launch(first, "k1");
+  plugin.event_record(idle);
+  plugin.event_wait(second, plugin.event_record(first));
+  std::uint64_t timing_start = 0;
+  for (std::uint32_t i = 0; i < g_count; ++i) timing_start = plugin.event_record(second);
+  plugin.event_wait(idle, timing_start);
+  if (pause != Pause::kNone) {
+    wait_for_file("\"provisional\":true");
+    wait_for_file("\"fakeStreamWaitEvent\",\"event\":1");
+  }
+  if (pause == Pause::kKilledThere) {
+    save();
+    raise(SIGKILL);
+  }
+  plugin.launch(second, "k2");
+  plugin.event_record(idle);
+  plugin.launch(plugin.stream(), "k3");
+  plugin.event_record(second);
+  save();
+  return 0;
+}
+
 /// Waits on a stream before anything runs there.
 int waits_first() {
   const FakePlugin plugin;
@@ -343,6 +390,9 @@ int main(int argc, char** argv) {
       {"damages_a_ring", damages_a_ring},
       {"loses_a_ring", loses_a_ring},
       {"waits_first", waits_first},
+      {"events_first", [] { return events_first(Pause::kNone); }},
+      {"events_long_before", [] { return events_first(Pause::kBeforeWork); }},
+      {"events_then_killed", [] { return events_first(Pause::kKilledThere); }},
   };
   const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");
   if (scenario == scenarios.end()) {

@@ -11,6 +11,7 @@
 
 #include "support/process.h"
 #include "support/temp_folder.h"
+#include "unit/record/file_like_memory.h"
 #include "unit/record/probe_environment.h"
 
 namespace lockstep::testing {
@@ -112,6 +113,21 @@ TEST_F(Recorded, CallsInProgressAtTheEndArePending) {
   ASSERT_THAT(trace.entries, SizeIs(2));
   EXPECT_FALSE(trace.entries[0].has(EntryFlag::kPending));
   EXPECT_TRUE(trace.entries[1].has(EntryFlag::kPending));
+}
+
+TEST_F(Recorded, EventsBeforeWorkAreOnTheirStream) {
+  more["PROBE_FILE"] = output;
+  record("events_long_before", "2000");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(read_trace(output).footer.present);
+  expect_file_like_memory(output);
+}
+
+TEST_F(Recorded, EventsOfAKilledProgramAreOnTheirStream) {
+  more["PROBE_FILE"] = output;
+  record("events_then_killed", "2000");
+  EXPECT_EQ(result.exit_code, 128 + 9);
+  expect_file_like_memory(output);
 }
 
 class RecordedForks : public Recorded, public ::testing::WithParamInterface<const char*> {};

@@ -10,6 +10,7 @@
 
 #include "support/process.h"
 #include "support/temp_folder.h"
+#include "unit/record/file_like_memory.h"
 #include "unit/record/probe_environment.h"
 
 namespace lockstep::testing {
@@ -240,7 +241,7 @@ TEST_F(SelfRecorded, ProgramsThatRecordNothingHaveAnEmptyTrace) {
   EXPECT_THAT(trace.entries, IsEmpty());
 }
 
-TEST_F(SelfRecorded, WaitsStandWithTheStreamTheyBelongTo) {
+TEST_F(SelfRecorded, WaitsStandInOrderOnTheStreamTheyBelongTo) {
   EXPECT_EQ(probe("waits_first").exit_code, 0);
   const Trace trace = read_trace(output);
   ASSERT_THAT(trace.entries, SizeIs(5));
@@ -248,9 +249,34 @@ TEST_F(SelfRecorded, WaitsStandWithTheStreamTheyBelongTo) {
   for (const LaunchTraceEntry& entry : trace.entries) {
     order.emplace_back(entry.name, entry.stream_index);
   }
-  EXPECT_THAT(order, ::testing::ElementsAre(
-                         std::pair("a", 0u), std::pair("fakeEventRecord", 0u), std::pair("b", 0u),
-                         std::pair("fakeStreamWaitEvent", 1u), std::pair("c", 1u)));
+  EXPECT_THAT(order, ::testing::ElementsAre(std::pair("a", 0u), std::pair("fakeEventRecord", 0u),
+                                            std::pair("fakeStreamWaitEvent", 1u),
+                                            std::pair("b", 0u), std::pair("c", 1u)));
+}
+
+TEST_F(SelfRecorded, EventsBeforeWorkAreOnTheirStream) {
+  for (const char* count : {"1", "2000", "70000"}) {
+    output = folder / (std::string(count) + ".jsonl");
+    more["PROBE_FILE"] = output;
+    EXPECT_EQ(probe("events_first", count).exit_code, 0);
+    expect_file_like_memory(output);
+  }
+  EXPECT_THAT(read_file(folder / "1.jsonl"), ::testing::Not(HasSubstr("2147483648")))
+      << "numbers that are known soon are written at once";
+}
+
+TEST_F(SelfRecorded, EventsLongBeforeWorkAreOnTheirStream) {
+  more["PROBE_FILE"] = output;
+  EXPECT_EQ(probe("events_long_before", "1").exit_code, 0);
+  EXPECT_THAT(read_file(output), HasSubstr("\"replaces\":2147483649}"));
+  expect_file_like_memory(output);
+}
+
+TEST_F(SelfRecorded, EventsBeforeWorkOfATruncatedFileAreOnTheirStream) {
+  more["PROBE_FILE"] = output;
+  EXPECT_EQ(probe("events_then_killed", "1").exit_code, 128 + 9);
+  EXPECT_FALSE(read_trace(output).footer.present);
+  expect_file_like_memory(output);
 }
 
 class BufferSize : public SelfRecorded, public ::testing::WithParamInterface<const char*> {};

@@ -145,6 +145,24 @@ std::vector<Damage> damages() {
       {"StreamTwice",
        h + "{\"define\":\"stream\",\"stream\":1}\n{\"define\":\"stream\",\"stream\":1}\n", 3,
        "stream 1 is defined twice"},
+      {"ReplacesNothing", h + "{\"define\":\"stream\",\"stream\":0,\"replaces\":9}\n", 2,
+       "stream 0 replaces 9, which is no provisional stream"},
+      {"ReplacesAnOrdinaryStream",
+       h + "{\"define\":\"stream\",\"stream\":9}\n{\"define\":\"stream\",\"stream\":0,\"replaces\":"
+           "9}\n",
+       3, "no provisional stream"},
+      {"ReplacesTwice",
+       h + "{\"define\":\"stream\",\"stream\":9,\"provisional\":true}\n"
+           "{\"define\":\"stream\",\"stream\":0,\"replaces\":9}\n"
+           "{\"define\":\"stream\",\"stream\":1,\"replaces\":9}\n",
+       4, "stream 1 replaces 9, which is replaced already"},
+      {"ReplacesNoNumber", h + "{\"define\":\"stream\",\"stream\":0,\"replaces\":-1}\n", 2,
+       "must be the number of a stream"},
+      {"ProvisionalNotTrue", h + "{\"define\":\"stream\",\"stream\":0,\"provisional\":1}\n", 2,
+       "\"provisional\" must be true"},
+      {"ProvisionalAndReplaces",
+       h + "{\"define\":\"stream\",\"stream\":0,\"provisional\":true,\"replaces\":1}\n", 2,
+       "exclude each other"},
       {"GraphTwice",
        h + "{\"define\":\"graph\",\"graph\":0,\"nodes\":[]}\n{\"define\":\"graph\",\"graph\":0,"
            "\"nodes\":[]}\n",
