@@ -115,6 +115,9 @@ struct Traits {
   bool copy_getter_trusted = true;
   // False: after a failed end of capture a stream that is broken is replaced by a new one.
   bool streams_survive_failed_capture = true;
+  // False: an update does not look which nodes depend on which, and changes nodes before it refuses
+  // others.
+  bool update_trusted = true;
   // False: launches into a capture would run at once; capturing is refused.
   bool captures = true;
   // True: launches are checked before the call, since the driver truncates or crashes.
@@ -138,6 +141,9 @@ class Driver {
   virtual const char* call_name(Call call) const = 0;
   virtual const char* result_name(Result result) const = 0;  // "" when not known
   virtual const char* result_text(Result result) const = 0;
+  // Why the implementation itself refused the calling thread's last call; "" when the library did.
+  // Asked once.
+  virtual const char* take_reason() { return ""; }
   // Numbers in which the vendor differs from the shared table; -1 = as the table says.
   virtual lockstep_code translate(Result) const { return -1; }
 
@@ -151,6 +157,8 @@ class Driver {
   virtual Result context_retain(int ordinal, Context* context) = 0;
   virtual Result context_current(Context* context) = 0;
   virtual Result context_set(Context context) = 0;
+  // What device_native answers: CUcontext, or HIP's ordinal.
+  virtual void* device_native(int, Context context) { return context; }
 
   virtual Result context_synchronize() = 0;
   virtual Result prepare_device(int ordinal) = 0;  // once, when first opened: memory pools
@@ -200,6 +208,8 @@ class Driver {
   virtual bool stream_unique_id(Handle stream, std::uint64_t* id) = 0;
   virtual Result event_create(bool timing, Handle* event) = 0;
   virtual Result event_destroy(Handle event) = 0;
+  // Its handle was given out: others may record it from now on.
+  virtual void event_shared(Handle) {}
   virtual Result event_record(Handle event, Handle stream) = 0;
   virtual Result event_query(Handle event) = 0;
   virtual Result event_synchronize(Handle event) = 0;

@@ -73,6 +73,7 @@ lockstep_code fail_native(lockstep_error* error, Call call, Result result,
     lost_by = first_report(call_name, result);
     if (!lost_by.empty()) code = LOCKSTEP_E_DEVICE_LOST;
   }
+  const char* const refused = driver().take_reason();
   if (error == nullptr) return code;
   const char* native_name = driver().result_name(result);
   const char* native_text = driver().result_text(result);
@@ -87,6 +88,10 @@ lockstep_code fail_native(lockstep_error* error, Call call, Result result,
   if (const char* reason = explain_rule(rule); *reason != '\0') {
     message += "; ";
     message += reason;
+  }
+  if (code == LOCKSTEP_E_NOT_SUPPORTED && *refused != '\0') {
+    message += "; ";
+    message += refused;
   }
   if (!lost_by.empty()) {
     message += "; the context was lost when " + lost_by +

@@ -3,6 +3,7 @@
 
 #include "enqueue.h"
 #include "graph.h"
+#include "graph_shape.h"
 
 namespace lockstep::gpu {
 namespace {
@@ -10,6 +11,11 @@ namespace {
 // Reports the executable as it is now, once a version. Called with its mutex held.
 lockstep_code define(lockstep_graph_exec* exec, lockstep_error* error) {
   if (!exec->stale.load(std::memory_order_relaxed)) return LOCKSTEP_OK;
+  if (exec->broken) {
+    return fail(error, LOCKSTEP_E_INTERNAL, driver().call_name(Call::kGraphLaunch),
+                "an update was refused by the driver after it had changed some nodes, which could "
+                "not be changed back: instantiate the graph anew");
+  }
   GraphDefinition definition(exec->device);
   const Result result =
       definition.flatten(exec->current->handle, exec->current_nodes, exec->disabled);
@@ -22,6 +28,27 @@ lockstep_code define(lockstep_graph_exec* exec, lockstep_error* error) {
   exec->version.store(version, std::memory_order_relaxed);
   exec->stale.store(false, std::memory_order_release);
   return LOCKSTEP_OK;
+}
+
+// Where the driver's update is not to be trusted: the shapes are compared before it may change
+// anything, and what it changed before it refused a node is changed back. Where that fails (the
+// graph has had nodes added since) the executable is not launched again.
+lockstep_code update_carefully(lockstep_graph_exec* exec, lockstep_graph* graph,
+                               std::uint32_t* outcome, lockstep_error* error) {
+  const Handle wanted = graph->native->handle, current = exec->current->handle;
+  const Result compared =
+      compare_shapes(current, exec->current_nodes, wanted, graph->nodes, outcome);
+  if (compared != kSuccess) return fail_native(error, Call::kGraphNodeParameters, compared);
+  if (*outcome != LOCKSTEP_UPDATE_DONE) return LOCKSTEP_OK;
+  const Result updated = driver().graph_exec_update(exec->native, wanted, outcome);
+  if (updated == kSuccess && *outcome == LOCKSTEP_UPDATE_DONE) return LOCKSTEP_OK;
+  std::uint32_t restored_to = LOCKSTEP_UPDATE_DONE;
+  const Result restored = driver().graph_exec_update(exec->native, current, &restored_to);
+  if (restored != kSuccess || restored_to != LOCKSTEP_UPDATE_DONE) {
+    exec->broken = true;
+    exec->stale.store(true);
+  }
+  return updated == kSuccess ? LOCKSTEP_OK : fail_native(error, Call::kGraphUpdate, updated);
 }
 
 }  // namespace
@@ -71,8 +98,13 @@ lockstep_code graph_exec_update(lockstep_graph_exec* exec, lockstep_graph* graph
   ContextScope scope(exec->device->context);
   std::scoped_lock lock(exec->mutex, graph->mutex);
   std::uint32_t outcome = LOCKSTEP_UPDATE_DONE;
-  const Result updated = driver().graph_exec_update(exec->native, graph->native->handle, &outcome);
-  if (updated != kSuccess) return fail_native(error, Call::kGraphUpdate, updated);
+  if (driver().traits().update_trusted) {
+    const Result updated =
+        driver().graph_exec_update(exec->native, graph->native->handle, &outcome);
+    if (updated != kSuccess) return fail_native(error, Call::kGraphUpdate, updated);
+  } else if (const lockstep_code code = update_carefully(exec, graph, &outcome, error)) {
+    return code;
+  }
   *result = outcome;
   if (outcome != LOCKSTEP_UPDATE_DONE) return LOCKSTEP_OK;
   exec->current = graph->native;

@@ -131,6 +131,7 @@ struct lockstep_graph_exec {
   std::shared_ptr<lockstep::gpu::NativeGraph> current;
   std::vector<lockstep::gpu::GraphNode> current_nodes;
   std::vector<bool> disabled;
+  bool broken = false;  // a refused update left it changed in part; stale for as long
 };
 
 namespace lockstep::gpu {

@@ -39,6 +39,7 @@ void* stream_native(lockstep_stream* stream) {
 }
 void* event_native(lockstep_event* event) {
   event->known_to_others = true;
+  if (usable()) driver().event_shared(event->native);
   return event->native;
 }
 
@@ -78,7 +79,9 @@ lockstep_backend make_table(const Traits& traits, std::uint32_t version) {
 #define LOCKSTEP_GPU_SLOT(slot) table.slot = slot;
   LOCKSTEP_GPU_PLAIN(LOCKSTEP_GPU_SLOT)
 #undef LOCKSTEP_GPU_SLOT
-  table.device_native = [](lockstep_device* device) { return device->context; };
+  table.device_native = [](lockstep_device* device) {
+    return driver().device_native(device->ordinal, device->context);
+  };
   table.module_native = [](lockstep_module* module) { return module->native; };
   table.kernel_native = [](lockstep_kernel* kernel) { return kernel->function; };
   table.graph_native = [](lockstep_graph* graph) { return graph->native->handle; };

@@ -31,6 +31,7 @@ HipDriver::HipDriver() {
   // A runtime's capture that fails leaves its streams unusable in 6.4 and 7.2. Ours is kept from
   // failing there; who breaks it all the same is met by a new stream.
   traits_.streams_survive_failed_capture = false;
+  traits_.update_trusted = false;
   traits_.check_launches_first = true;
   traits_.max_grid_times_block = kMaxGridTimesBlock;
 }

@@ -25,6 +25,43 @@ int run(const ls::GraphExec& exec, const ls::Stream& stream, const ls::Buffer<in
   return read(value)[0];
 }
 
+// Three nodes behind a first one, beside each other or one behind the other, that set 1, 2 and 3.
+// The earlier ones take longer: beside each other 3 is not the last.
+ls::Graph three_sets(const Environment& env, const ls::Buffer<int>& value, bool chained) {
+  ls::Graph graph = env.device().create_graph();
+  const auto add = [&](const std::vector<ls::GraphNode>& after, int number) {
+    return graph.add_kernel(after, env.kernel("spin_then_set"), {.grid = 1, .block = 1}, value,
+                            number, 200000 >> (2 * number));
+  };
+  const ls::GraphNode first = add({}, 0);
+  ls::GraphNode last = first;
+  for (int number = 1; number <= 3; ++number) last = add({chained ? last : first}, number);
+  return graph;
+}
+
+void update_fan_to_chain(const Environment& env, bool in_child) {
+  const auto value = make_buffer(env.device(), std::vector<int>{0});
+  const ls::Stream stream = env.device().create_stream();
+  const auto make = [&](bool chained) {
+    ls::Graph graph = three_sets(env, *value, chained);
+    if (!in_child) return graph;
+    ls::Graph parent = env.device().create_graph();
+    parent.add_child({}, graph);
+    return parent;
+  };
+  ls::GraphExec exec = make(false).instantiate();
+  (void)run(exec, stream, *value);
+  const auto result = exec.update(make(true));
+  expect(result.reinstantiated, "other edges mean instantiating anew");
+  expect(!result.reason.empty(), "the reason is told");
+  expect_equal(exec.reinstantiations(), std::uint64_t{1}, "instantiations");
+  for (int round = 0; round < 5; ++round) {
+    expect_equal(run(exec, stream, *value), 3, "value that the end of the chain sets");
+  }
+  expect(!exec.update(make(true)).reinstantiated, "the same shape again is updated in place");
+  expect_equal(run(exec, stream, *value), 3, "value after it");
+}
+
 }  // namespace
 
 void add_update_cases() {
@@ -57,6 +94,12 @@ void add_update_cases() {
     stream.synchronize();
     expect_equal(read(*value), std::vector<int>{78}, "a plain launch afterwards");
   });
+
+  // The same nodes by number, kind and number of edges: only which depends on which differs.
+  add_rule_case("REP_21.fan_to_chain",
+                [](const Environment& env) { update_fan_to_chain(env, false); });
+  add_rule_case("REP_21.fan_to_chain_in_a_child",
+                [](const Environment& env) { update_fan_to_chain(env, true); });
 
   add_rule_case("update.other_function_in_place_or_anew", [](const Environment& env) {
     const auto value = make_buffer(env.device(), std::vector<int>{0});

@@ -353,7 +353,13 @@ FakeDriver::Result FakeDriver::graph_instantiate(Handle, Handle* exec) {
   *exec = reinterpret_cast<Handle>(++next_id_);
   return 0;
 }
-FakeDriver::Result FakeDriver::graph_exec_update(Handle, Handle, std::uint32_t* outcome) {
+FakeDriver::Result FakeDriver::graph_exec_update(Handle, Handle graph, std::uint32_t* outcome) {
+  updated_to.push_back(graph);
+  if (!update_outcomes.empty()) {
+    *outcome = update_outcomes.front();
+    update_outcomes.erase(update_outcomes.begin());
+    return 0;
+  }
   *outcome = static_cast<std::uint32_t>(std::exchange(next_result, 0));
   return 0;
 }

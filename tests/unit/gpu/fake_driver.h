@@ -44,12 +44,14 @@ class FakeDriver final : public gpu::Driver {
   Result next_result = 0;  // what the next enqueuing or freeing call answers
   Result unload_result = 0;
   std::uint32_t capture_mode = LOCKSTEP_CAPTURE_GLOBAL;  // the thread's
+  std::vector<std::uint32_t> update_outcomes;            // of the next updates, the first one first
   std::set<const void*> device_memory;
   bool tells_stream_ids = true;
   Handle next_stream = nullptr;            // where the next stream is made, if set
   std::function<void()> before_returning;  // once: when the next enqueuing call has done its work
   // Seen by tests.
   std::vector<std::string> calls;
+  std::vector<Handle> updated_to;  // graphs
   int streams_made = 0, id_questions_while_capturing = 0;
 
   FakeDriver();

@@ -302,6 +302,51 @@ TEST_F(SlotsTest, BrokenStreamsAreReplacedWhereAFailedCaptureBreaksThem) {
   b_.stream_destroy(again);
 }
 
+// An update that looks at the number of edges only, and changes nodes before it refuses others.
+TEST_F(SlotsTest, UpdatesAreComparedFirstAndChangedBackWhereTheDriverDoesNeither) {
+  fake().made_traits.update_trusted = false;
+  fake().updated_to.clear();
+  lockstep_node_desc empty{};
+  empty.struct_size = sizeof empty;
+  empty.kind = LOCKSTEP_NODE_EMPTY;
+  // Three nodes: the second behind the first, the third behind the one named.
+  const auto three = [&](std::uint32_t third_after) {
+    lockstep_graph* graph = nullptr;
+    EXPECT_TRUE(call(b_.graph_create, device_, &graph).ok());
+    const std::uint32_t first = 0;
+    std::uint32_t node = 0;
+    EXPECT_TRUE(call(b_.graph_add_node, graph, &empty, nullptr, 0U, &node).ok());
+    EXPECT_TRUE(call(b_.graph_add_node, graph, &empty, &first, 1U, &node).ok());
+    EXPECT_TRUE(call(b_.graph_add_node, graph, &empty, &third_after, 1U, &node).ok());
+    return graph;
+  };
+  lockstep_graph *const fan = three(0), *const chain = three(1), *const other = three(0);
+  lockstep_graph_exec* exec = nullptr;
+  ASSERT_TRUE(call(b_.graph_instantiate, fan, &exec).ok());
+  std::uint32_t outcome = 0, version = 0;
+  EXPECT_TRUE(call(b_.graph_exec_update, exec, chain, &outcome).ok());
+  EXPECT_EQ(outcome, std::uint32_t{LOCKSTEP_UPDATE_TOPOLOGY_CHANGED});
+  EXPECT_THAT(fake().updated_to, ElementsAre());
+  // Refused in the middle: what it was is given back to it.
+  fake().update_outcomes = {LOCKSTEP_UPDATE_PARAMETERS_CHANGED, LOCKSTEP_UPDATE_DONE};
+  EXPECT_TRUE(call(b_.graph_exec_update, exec, other, &outcome).ok());
+  EXPECT_EQ(outcome, std::uint32_t{LOCKSTEP_UPDATE_PARAMETERS_CHANGED});
+  EXPECT_THAT(fake().updated_to, ElementsAre(b_.graph_native(other), b_.graph_native(fan)));
+  b_.graph_exec_identity(exec, &version);
+  EXPECT_EQ(version, 1U);
+  EXPECT_TRUE(call(b_.graph_exec_launch, exec, one_).ok());
+  // It cannot be given back: nothing is launched that nobody knows.
+  fake().update_outcomes = {LOCKSTEP_UPDATE_PARAMETERS_CHANGED, LOCKSTEP_UPDATE_NOT_SUPPORTED};
+  EXPECT_TRUE(call(b_.graph_exec_update, exec, other, &outcome).ok());
+  EXPECT_EQ(outcome, std::uint32_t{LOCKSTEP_UPDATE_PARAMETERS_CHANGED});
+  const auto launched = call(b_.graph_exec_launch, exec, one_);
+  EXPECT_EQ(launched.code, LOCKSTEP_E_INTERNAL);
+  EXPECT_THAT(std::string(launched.error.message), HasSubstr("instantiate the graph anew"));
+  fake().made_traits.update_trusted = true;
+  b_.graph_exec_destroy(exec);
+  for (lockstep_graph* graph : {fan, chain, other}) b_.graph_destroy(graph);
+}
+
 TEST_F(SlotsTest, CopyNodesAreWhatWasRecordedWhereTheGetterLies) {
   fake().made_traits.copy_getter_trusted = false;
   begin(one_);
