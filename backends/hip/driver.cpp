@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device_scope.h"
+#include "refusal.h"
 
 // Devices, memory, streams and events. Launches and copies: enqueue.cpp; modules: module.cpp;
 // graphs: graph.cpp; names of calls: call_names.cpp.
@@ -61,6 +62,7 @@ const char* HipDriver::result_text(gpu::Result result) const {
   const char* text = call_.hipGetErrorString_(static_cast<hipError_t>(result));
   return text != nullptr ? text : "";
 }
+const char* HipDriver::take_reason() { return hip::take_reason(); }
 lockstep_code HipDriver::translate(gpu::Result result) const { return translate_error(result); }
 
 gpu::Result HipDriver::device_count(int* count) {
@@ -259,6 +261,9 @@ gpu::Result HipDriver::context_current(gpu::Context* context) {
 gpu::Result HipDriver::context_set(gpu::Context context) {
   return call_.hipSetDevice_(ordinal_of(context));
 }
+void* HipDriver::device_native(int ordinal, gpu::Context) {
+  return reinterpret_cast<void*>(static_cast<std::intptr_t>(ordinal));
+}
 gpu::Result HipDriver::context_synchronize() {
   if (const gpu::Result refused = captures_.check_device_wait("hipDeviceSynchronize")) {
     return refused;
@@ -309,8 +314,11 @@ gpu::Result HipDriver::host_free(void* address) {
   return call_.hipHostFree_(address);
 }
 gpu::Result HipDriver::host_register(void* address, std::uint64_t bytes) {
-  // 5.2 ends the process when memory is given back that the device sees at the same address.
-  if (library_.version.before(5, 3)) return kErrorNotSupported;
+  if (library_.version.before(5, 3)) {
+    return not_supported(
+        "ROCm 5.2 ends the process when memory is given back that the device sees at the host's "
+        "address");
+  }
   if (const gpu::Result refused = captures_.check_unsafe("hipHostRegister")) return refused;
   return call_.hipHostRegister_(address, bytes, hipHostRegisterPortable);
 }
@@ -320,14 +328,15 @@ gpu::Result HipDriver::host_unregister(void* address) {
 }
 gpu::Result HipDriver::memory_allocate_async(std::uint64_t bytes, gpu::Handle stream,
                                              void** address) {
-  // 5.2 has the call, says that it has no pools, and never ends destroying the stream.
-  if (call_.hipMallocAsync_ == nullptr || library_.version.before(5, 3)) return kErrorNotSupported;
+  if (call_.hipMallocAsync_ == nullptr || library_.version.before(5, 3)) {
+    return not_supported("ROCm 5.2 never ends destroying a stream whose memory was freed on it");
+  }
   return captures_.enqueue(to_stream(stream), "hipMallocAsync", [&] {
     return call_.hipMallocAsync_(address, bytes, to_stream(stream));
   });
 }
 gpu::Result HipDriver::memory_free_async(void* address, gpu::Handle stream) {
-  if (call_.hipFreeAsync_ == nullptr) return kErrorNotSupported;
+  if (call_.hipFreeAsync_ == nullptr) return not_supported("this release has no hipFreeAsync");
   return captures_.enqueue(to_stream(stream), "hipFreeAsync",
                            [&] { return call_.hipFreeAsync_(address, to_stream(stream)); });
 }

@@ -24,6 +24,7 @@ class HipDriver final : public gpu::Driver {
   const char* call_name(gpu::Call call) const override;
   const char* result_name(gpu::Result result) const override;
   const char* result_text(gpu::Result result) const override;
+  const char* take_reason() override;
   lockstep_code translate(gpu::Result result) const override;
 
   gpu::Result device_count(int* count) override;
@@ -34,6 +35,7 @@ class HipDriver final : public gpu::Driver {
   gpu::Result context_retain(int ordinal, gpu::Context* context) override;
   gpu::Result context_current(gpu::Context* context) override;
   gpu::Result context_set(gpu::Context context) override;
+  void* device_native(int ordinal, gpu::Context context) override;
 
   gpu::Result context_synchronize() override;
   gpu::Result prepare_device(int ordinal) override;

@@ -4,6 +4,7 @@
 
 #include "../gpu/capture.h"
 #include "driver.h"
+#include "refusal.h"
 
 // Launches, copies and sets on streams.
 namespace lockstep::hip {
@@ -54,7 +55,10 @@ gpu::Result HipDriver::enqueue_launch(const gpu::KernelLaunch& launch, hipStream
   const bool only_cooperative =
       launch.cooperative && launch.cluster.x == 0 && !launch.has_priority && !launch.programmatic;
   if (!only_cooperative || call_.hipModuleLaunchCooperativeKernel_ == nullptr) {
-    return kErrorNotSupported;
+    return not_supported(
+        "of launch attributes only cooperative is there, from ROCm 5.7 on: a capture of AMD's "
+        "takes "
+        "no others");
   }
   return call_.hipModuleLaunchCooperativeKernel_(
       function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x, launch.block.y,
@@ -63,9 +67,13 @@ gpu::Result HipDriver::enqueue_launch(const gpu::KernelLaunch& launch, hipStream
 
 gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void* user,
                                           hipStream_t stream) {
-  if (call_.hipStreamAddCallback_ == nullptr) return kErrorNotSupported;
+  if (call_.hipStreamAddCallback_ == nullptr) {
+    return not_supported("this release has neither hipLaunchHostFunc nor hipStreamAddCallback");
+  }
   // A replay would run it, and free what it was given, more than once.
-  if (gpu::captures_open()) return kErrorNotSupported;
+  if (gpu::captures_open()) {
+    return not_supported("releases before ROCm 5.7 do not capture host functions");
+  }
   auto call = std::make_unique<HostCall>(HostCall{function, user});
   const int result = call_.hipStreamAddCallback_(stream, run_host_call, call.get(), 0);
   if (result == hipSuccess) (void)call.release();  // run_host_call frees it
@@ -118,7 +126,9 @@ gpu::Result HipDriver::enqueue_set(const gpu::Set& set, gpu::Call call, hipStrea
       break;
   }
   // 5.7 answers that an argument is invalid.
-  if (library_.version.before(6, 0) && captures_now(on)) return kErrorNotSupported;
+  if (library_.version.before(6, 0) && captures_now(on)) {
+    return not_supported("ROCm 5 does not capture sets of several rows with a pitch");
+  }
   if (is_byte_pattern(set)) {
     return call_.hipMemset2DAsync_(to, set.pitch, static_cast<int>(set.value & 0xFFU),
                                    set.width * set.value_size, set.height, on);
@@ -173,15 +183,16 @@ gpu::Result HipDriver::set_bytes(const gpu::Set& set, std::uint64_t bytes, hipSt
 // One call a row, where the runtime sets no 16 or 32-bit values in two dimensions. A capture would
 // make as many nodes of it, which is another graph than the same program makes elsewhere.
 gpu::Result HipDriver::set_rows(const gpu::Set& set, hipStream_t stream) {
-  if (captures_now(stream)) return kErrorNotSupported;
+  if (captures_now(stream)) {
+    return not_supported(
+        "releases before ROCm 7.2 set 16 and 32-bit values row by row, which is no single node");
+  }
+  gpu::Set one = set;
+  one.height = 1;
+  const gpu::Call call = set.value_size == 2 ? gpu::Call::kSet16 : gpu::Call::kSet32;
   for (std::uint64_t row = 0; row < set.height; ++row) {
-    void* const to = to_pointer(set.destination + row * set.pitch);
-    const int result =
-        set.value_size == 2
-            ? call_.hipMemsetD16Async_(to, static_cast<unsigned short>(set.value), set.width,
-                                       stream)
-            : call_.hipMemsetD32Async_(to, static_cast<int>(set.value), set.width, stream);
-    if (result != hipSuccess) return result;
+    one.destination = set.destination + row * set.pitch;
+    if (const gpu::Result result = enqueue_set(one, call, stream)) return result;
   }
   return hipSuccess;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "driver.h"
+#include "refusal.h"
 
 // Capture and graphs.
 namespace lockstep::hip {
@@ -72,11 +73,11 @@ gpu::Result HipDriver::graph_destroy(gpu::Handle graph) {
 gpu::Result HipDriver::graph_add_kernel(gpu::Handle graph, const std::vector<gpu::Handle>& after,
                                         const gpu::KernelLaunch& launch, gpu::Handle* node) {
   if (launch.cluster.x != 0 || launch.has_priority || launch.programmatic) {
-    return kErrorNotSupported;
+    return not_supported("of launch attributes only cooperative is there");
   }
   if (launch.cooperative &&
       (call_.hipGraphKernelNodeSetAttribute_ == nullptr || call_.hipGraphDestroyNode_ == nullptr)) {
-    return kErrorNotSupported;
+    return not_supported("releases before ROCm 5.7 have no cooperative nodes");
   }
   hipKernelNodeParams native;
   std::memset(static_cast<void*>(&native), 0, sizeof native);
@@ -124,8 +125,15 @@ gpu::Result HipDriver::graph_add_set(gpu::Handle graph, const std::vector<gpu::H
       wanted.value_size = 1;
     } else if (call_.hipMemsetD2D32Async_ == nullptr) {
       // Without such a call the node, too, sets bytes only.
-      return kErrorNotSupported;
+      return not_supported(
+          "releases before ROCm 7.2 have no nodes that set several rows of 16 or 32-bit values: "
+          "add one node a row");
     }
+  }
+  if (wanted.height == 1 && is_broken_set(wanted.destination, wanted.width * wanted.value_size)) {
+    return not_supported(
+        "ROCm 5.2 writes behind the end of a set that ends before the next multiple of 8 bytes: "
+        "copy the values instead");
   }
   const hipMemsetParams native = to_memset(wanted);
   return call_.hipGraphAddMemsetNode_(out_node(node), to_graph(graph), list_of(after), after.size(),

@@ -117,7 +117,7 @@ class LOCKSTEP_API Device {
   void synchronize() const;
   bool can_access_peer(const Device& other) const;
   void enable_peer_access(const Device& other) const;  ///< enabling twice is fine
-  void* native_handle() const;                         ///< CUcontext; null on host
+  void* native_handle() const;  ///< CUcontext; hip: the ordinal; null on host
   explicit operator bool() const noexcept { return state_ != nullptr; }
   friend LOCKSTEP_API bool operator==(const Device&, const Device&) noexcept;
 

@@ -118,6 +118,46 @@ void add_set_cases() {
     expect_equal(entries.at(2).memset_value_size, 4u, "value size");
   });
 
+  // Rows that begin and end anywhere: releases of AMD's runtime write behind the end of short ones.
+  add_rule_case("set.short_rows_of_every_alignment", [](const Environment& env) {
+    constexpr std::size_t kRegion = 64, kRows = 4;
+    struct Shape {
+      std::size_t offset, unit, width, pitch;
+    };
+    std::vector<Shape> shapes;
+    for (const std::size_t unit : {1U, 2U, 4U}) {
+      for (std::size_t offset = 0; offset < 8; offset += unit) {
+        for (std::size_t width = 1; width <= 3; ++width) {
+          shapes.push_back({offset, unit, width, width * unit});  // contiguous
+          shapes.push_back({offset, unit, width, (width + 1) * unit});
+        }
+      }
+    }
+    const auto buffer =
+        make_buffer(env.device(), std::vector<std::uint8_t>(kRegion * shapes.size(), 0x77));
+    std::vector<std::uint8_t> expected(kRegion * shapes.size(), 0x77);
+    const ls::Stream stream = env.device().create_stream();
+    constexpr std::uint32_t kValue = 0x44332211;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const Shape& shape = shapes[i];
+      ls::FillRegion region;
+      region.destination = buffer->data() + i * kRegion + shape.offset;
+      region.extent = {shape.width, kRows, 1};
+      region.pitch = shape.pitch;
+      region.value = kValue;
+      region.value_size = static_cast<std::uint32_t>(shape.unit);
+      stream.fill(region);
+      for (std::size_t byte = 0; byte < kRows * shape.width * shape.unit; ++byte) {
+        const std::size_t row = byte / (shape.width * shape.unit);
+        const std::size_t column = byte % (shape.width * shape.unit);
+        expected[i * kRegion + shape.offset + row * shape.pitch + column] =
+            static_cast<std::uint8_t>(kValue >> (8 * (column % shape.unit)));
+      }
+    }
+    stream.synchronize();
+    expect_equal(read(*buffer), expected, "byte");
+  });
+
   add_rule_case("set.pitch_below_width_is_refused", [](const Environment& env) {
     const auto buffer = env.device().allocate<int>(1024);
     const ls::Stream stream = env.device().create_stream();
