@@ -44,6 +44,7 @@ lockstep_code HipDriver::start(lockstep_error* error) {
   // 5.2 executes a launch into a capture at once and makes no node of it; what 5.3 to 5.6 do was
   // never seen, their sources capture.
   traits_.captures = !version.before(5, 3);
+  captures_.set_release(version);
   // Until 6.4 the getter of a captured copy succeeds and gives garbage.
   traits_.copy_getter_trusted = version.major >= 7;
   hiprtc_.set_runtime(&library_.file, version, library_.path);
@@ -268,7 +269,9 @@ gpu::Result HipDriver::context_synchronize() {
   if (const gpu::Result refused = captures_.check_device_wait("hipDeviceSynchronize")) {
     return refused;
   }
-  return call_.hipDeviceSynchronize_();
+  const int result = call_.hipDeviceSynchronize_();
+  captures_.sweep_streams();
+  return result;
 }
 
 gpu::Result HipDriver::prepare_device(int ordinal) {
@@ -440,18 +443,17 @@ gpu::Result HipDriver::event_destroy(gpu::Handle event) {
   captures_.event_gone(static_cast<hipEvent_t>(event));
   return call_.hipEventDestroy_(static_cast<hipEvent_t>(event));
 }
+void HipDriver::event_shared(gpu::Handle event) {
+  captures_.event_shared(static_cast<hipEvent_t>(event));
+}
 gpu::Result HipDriver::event_record(gpu::Handle event, gpu::Handle stream) {
   return captures_.record_event(static_cast<hipEvent_t>(event), to_stream(stream));
 }
 gpu::Result HipDriver::event_query(gpu::Handle event) {
-  const auto native = static_cast<hipEvent_t>(event);
-  const gpu::Result refused = captures_.check_event_wait(native, "hipEventQuery");
-  return refused != gpu::kSuccess ? refused : call_.hipEventQuery_(native);
+  return captures_.query_event(static_cast<hipEvent_t>(event));
 }
 gpu::Result HipDriver::event_synchronize(gpu::Handle event) {
-  const auto native = static_cast<hipEvent_t>(event);
-  const gpu::Result refused = captures_.check_event_wait(native, "hipEventSynchronize");
-  return refused != gpu::kSuccess ? refused : call_.hipEventSynchronize_(native);
+  return captures_.synchronize_event(static_cast<hipEvent_t>(event));
 }
 gpu::Result HipDriver::event_elapsed(gpu::Handle begin, gpu::Handle end, float* milliseconds) {
   return call_.hipEventElapsedTime_(milliseconds, static_cast<hipEvent_t>(begin),

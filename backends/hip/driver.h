@@ -81,6 +81,7 @@ class HipDriver final : public gpu::Driver {
   bool stream_unique_id(gpu::Handle stream, std::uint64_t* id) override;
   gpu::Result event_create(bool timing, gpu::Handle* event) override;
   gpu::Result event_destroy(gpu::Handle event) override;
+  void event_shared(gpu::Handle event) override;
   gpu::Result event_record(gpu::Handle event, gpu::Handle stream) override;
   gpu::Result event_query(gpu::Handle event) override;
   gpu::Result event_synchronize(gpu::Handle event) override;

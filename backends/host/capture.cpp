@@ -266,6 +266,13 @@ void CaptureRules::forget_capture(EventCapture& event) {
   event.dependencies.clear();
 }
 
+void CaptureRules::forget_ended_capture(EventCapture& event) {
+  const std::lock_guard lock(mutex_);
+  if (event.capture == nullptr || !event.capture->ended) return;
+  event.capture.reset();
+  event.dependencies.clear();
+}
+
 CaptureRules::Wait CaptureRules::wait_event(StreamCapture& stream, const EventCapture& event,
                                             bool recorded, const char* call) {
   const std::lock_guard lock(mutex_);
@@ -321,6 +328,20 @@ std::optional<std::uint64_t> CaptureRules::context_of(const EventCapture& event)
   const std::lock_guard lock(mutex_);
   if (event.capture == nullptr || event.capture->origin == nullptr) return std::nullopt;
   return event.capture->origin->context;
+}
+
+bool CaptureRules::takes_part(std::uint64_t identity) {
+  if (idle()) return false;
+  const std::lock_guard lock(mutex_);
+  return takes_part_locked(identity);
+}
+
+bool CaptureRules::takes_part_locked(std::uint64_t identity) const {
+  return std::any_of(live_.begin(), live_.end(), [&](const auto& capture) {
+    const auto& streams = capture->participants;
+    return std::any_of(streams.begin(), streams.end(),
+                       [&](const StreamCapture* stream) { return stream->identity == identity; });
+  });
 }
 
 std::shared_ptr<Graph> CaptureRules::graph_of(const StreamCapture& stream) {

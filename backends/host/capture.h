@@ -85,6 +85,8 @@ class CaptureRules {
   bool record_event(StreamCapture& stream, EventCapture& event, const char* call);
   // The event was recorded outside of captures by other means (a node of a launched graph).
   void forget_capture(EventCapture& event);
+  // The same for an event that others may have recorded again after its capture ended.
+  void forget_ended_capture(EventCapture& event);
   enum class Wait { kExecute, kNothing, kCaptured };
   // A stream waits for an event; `recorded`: it has been recorded at all. Joins captures.
   Wait wait_event(StreamCapture& stream, const EventCapture& event, bool recorded,
@@ -93,6 +95,18 @@ class CaptureRules {
   // The context of the stream on which the capture of the event's last record began; nothing when
   // there is none, or it is over.
   std::optional<std::uint64_t> context_of(const EventCapture& event);
+
+  // Whether the stream of that identity takes part in a capture, valid or not.
+  bool takes_part(std::uint64_t identity);
+  // Runs `body` unless that stream takes part in a capture, and lets none begin meanwhile; true
+  // when it ran. For calls that do not wait.
+  template <class Body>
+  bool unless_taking_part(std::uint64_t identity, const Body& body) {
+    const std::lock_guard lock(mutex_);
+    if (takes_part_locked(identity)) return false;
+    body();
+    return true;
+  }
 
   // What the stream's capture records into; null when it does not capture.
   std::shared_ptr<Graph> graph_of(const StreamCapture& stream);
@@ -105,6 +119,7 @@ class CaptureRules {
   bool enter_locked(StreamCapture& stream, const char* call);
   void check_implicit_locked(const StreamCapture& stream, const char* call);
   void check_unsafe_locked(const char* call);
+  bool takes_part_locked(std::uint64_t identity) const;
   static void leave_locked(Capture& capture);
   void finish_locked(const std::shared_ptr<Capture>& capture);
 

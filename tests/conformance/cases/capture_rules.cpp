@@ -16,8 +16,9 @@ struct Scene {
   const Environment& env;
   ls::Stream stream;
   ls::Stream other;
-  ls::Event before;    ///< recorded outside, done
-  ls::Event captured;  ///< recorded in the capture
+  ls::Event before;     ///< recorded outside, done
+  ls::Event on_itself;  ///< the same, on the stream that captures then
+  ls::Event captured;   ///< recorded in the capture
   ls::Buffer<int> value;
   ls::Graph graph;
   ls::GraphExec exec;
@@ -43,11 +44,14 @@ Scene make_scene(const Environment& env, bool non_blocking) {
               env.device().create_stream(),
               env.device().create_event(),
               env.device().create_event(),
+              env.device().create_event(),
               env.device().allocate<int>(16),
               env.device().create_graph(),
               {}};
   scene.other.record(scene.before);
   scene.other.synchronize();
+  scene.stream.record(scene.on_itself);
+  scene.stream.synchronize();
   scene.graph.add_kernel({}, env.kernel("add_constant<int>"), {.grid = 1, .block = 1}, scene.value,
                          1, 1);
   scene.exec = scene.graph.instantiate();
@@ -115,6 +119,18 @@ std::vector<Row> rows() {
        {yes, yes, yes}},
       {"event_query_before", [](Scene& s) { (void)s.before.query(); }, {no, no, yes}},
       {"event_synchronize_before", [](Scene& s) { s.before.synchronize(); }, {no, no, yes}},
+      {"event_query_before_on_the_stream",
+       [](Scene& s) { expect(s.on_itself.query(), "was reached before the capture"); },
+       {no, no, yes}},
+      {"event_synchronize_before_on_the_stream",
+       [](Scene& s) { s.on_itself.synchronize(); },
+       {no, no, yes}},
+      {"other_stream_waits_for_event_before_on_the_stream",
+       [](Scene& s) {
+         s.other.wait(s.on_itself);
+         launch(s, s.other);
+       },
+       {yes, yes, yes}},
       {"event_query_captured",
        [](Scene& s) {
          s.stream.record(s.captured);
@@ -180,6 +196,16 @@ std::vector<Row> rows() {
        true},
       {"other_thread_event_query",
        [](Scene& s) { (void)s.before.query(); },
+       {no, yes, yes},
+       true,
+       true},
+      {"other_thread_event_query_before_on_the_stream",
+       [](Scene& s) { expect(s.on_itself.query(), "was reached before the capture"); },
+       {no, yes, yes},
+       true,
+       true},
+      {"other_thread_event_synchronize_before_on_the_stream",
+       [](Scene& s) { s.on_itself.synchronize(); },
        {no, yes, yes},
        true,
        true},
