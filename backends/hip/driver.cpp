@@ -389,7 +389,6 @@ gpu::Result HipDriver::stream_create(bool non_blocking, std::int32_t priority,
   return result;
 }
 gpu::Result HipDriver::stream_destroy(gpu::Handle stream) {
-  forget_launches(nullptr, to_stream(stream));
   return captures_.stream_destroy(to_stream(stream));
 }
 bool HipDriver::stream_broken(gpu::Handle stream) {

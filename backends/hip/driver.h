@@ -10,6 +10,7 @@
 #include "capture_model.h"
 #include "code_object.h"
 #include "hiprtc.h"
+#include "launched_graphs.h"
 #include "library.h"
 
 namespace lockstep::hip {
@@ -139,8 +140,6 @@ class HipDriver final : public gpu::Driver {
   Metadata metadata_of(gpu::Handle module);
   bool has_memory_pools(int ordinal);
   int attribute(int ordinal, int number, int otherwise);
-  gpu::Result follow_last_launch(gpu::Handle exec, hipStream_t stream);
-  void forget_launches(gpu::Handle exec, hipStream_t stream);
   bool captures_now(hipStream_t stream) const;
   bool is_broken_set(std::uint64_t destination, std::uint64_t bytes) const;
   gpu::Result set_bytes(const gpu::Set& set, std::uint64_t bytes, hipStream_t stream);
@@ -155,12 +154,12 @@ class HipDriver final : public gpu::Driver {
   Functions call_;  // a copy, one indirection nearer
   gpu::Traits traits_;
   CaptureModel captures_{call_};
+  LaunchedGraphs launched_{call_, captures_};
   Hiprtc hiprtc_;
   std::once_flag byte_table_made_;
   unsigned char* byte_table_ = nullptr;  // in host memory that devices reach
   std::shared_mutex mutex_;
   std::unordered_map<gpu::Handle, Metadata> modules_;
-  std::unordered_map<gpu::Handle, hipStream_t> last_launches_;  // of executable graphs
 };
 
 }  // namespace lockstep::hip

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <mutex>
 
 #include "driver.h"
 #include "refusal.h"
 
-// Capture and graphs.
+// Capture and graphs; executable ones: graph_exec.cpp.
 namespace lockstep::hip {
 namespace {
 
@@ -278,79 +276,6 @@ gpu::Result HipDriver::graph_node_facts(gpu::Handle node, gpu::NodeFacts* facts)
       return hipSuccess;
     default:
       return hipSuccess;
-  }
-}
-
-gpu::Result HipDriver::graph_instantiate(gpu::Handle graph, gpu::Handle* exec) {
-  if (const gpu::Result refused = captures_.check_unsafe("hipGraphInstantiate")) return refused;
-  return call_.hipGraphInstantiate_(reinterpret_cast<hipGraphExec_t*>(exec), to_graph(graph),
-                                    nullptr, nullptr, 0);
-}
-gpu::Result HipDriver::graph_exec_destroy(gpu::Handle exec) {
-  forget_launches(exec, nullptr);
-  return call_.hipGraphExecDestroy_(static_cast<hipGraphExec_t>(exec));
-}
-
-gpu::Result HipDriver::graph_exec_update(gpu::Handle exec, gpu::Handle graph,
-                                         std::uint32_t* outcome) {
-  hipGraphNode_t node = nullptr;
-  hipGraphExecUpdateResult told = hipGraphExecUpdateSuccess;
-  const int result =
-      call_.hipGraphExecUpdate_(static_cast<hipGraphExec_t>(exec), to_graph(graph), &node, &told);
-  *outcome = update_outcome(told);
-  const bool refused = told != hipGraphExecUpdateSuccess;
-  if (result == kErrorUpdateFailed && !refused) *outcome = LOCKSTEP_UPDATE_NOT_SUPPORTED;
-  if (result == hipSuccess || (result != kErrorUpdateFailed && !refused)) return result;
-  call_.hipGetLastError_();  // expected: not to be found by whoever asks next
-  return hipSuccess;
-}
-gpu::Result HipDriver::graph_exec_set_enabled(gpu::Handle exec, gpu::Handle node, bool enabled) {
-  if (call_.hipGraphNodeSetEnabled_ == nullptr) return kErrorNotSupported;
-  return call_.hipGraphNodeSetEnabled_(static_cast<hipGraphExec_t>(exec), to_node(node),
-                                       enabled ? 1 : 0);
-}
-gpu::Result HipDriver::graph_launch(gpu::Handle exec, gpu::Handle stream) {
-  const auto on = static_cast<hipStream_t>(stream);
-  // 5.2 follows the special handles as if they were a stream's address.
-  if ((on == nullptr || on == hipStreamPerThread) && library_.version.before(5, 3)) {
-    return kErrorNotSupported;
-  }
-  if (const gpu::Result refused = captures_.check_not_capturing(on, "hipGraphLaunch")) {
-    return refused;
-  }
-  if (const gpu::Result result = follow_last_launch(exec, on)) return result;
-  return call_.hipGraphLaunch_(static_cast<hipGraphExec_t>(exec), on);
-}
-
-// Launches of one executable graph follow each other, as on CUDA; the runtime orders them within a
-// stream only.
-gpu::Result HipDriver::follow_last_launch(gpu::Handle exec, hipStream_t stream) {
-  hipStream_t former = stream;
-  {
-    const std::unique_lock lock(mutex_);
-    const auto known = last_launches_.find(exec);
-    if (known != last_launches_.end()) former = known->second;
-    last_launches_[exec] = stream;
-  }
-  if (former == stream) return hipSuccess;
-  if (captures_now(former)) return kErrorNotSupported;  // what ran before cannot be waited for now
-  hipEvent_t event = nullptr;
-  if (const int result = call_.hipEventCreateWithFlags_(&event, hipEventDisableTiming)) {
-    return result;
-  }
-  int result = call_.hipEventRecord_(event, former);
-  if (result == hipSuccess) result = call_.hipStreamWaitEvent_(stream, event, 0);
-  call_.hipEventDestroy_(event);
-  return result;
-}
-
-// A stream that goes has done its work: the runtime waits for it.
-void HipDriver::forget_launches(gpu::Handle exec, hipStream_t stream) {
-  const std::unique_lock lock(mutex_);
-  if (exec != nullptr) last_launches_.erase(exec);
-  if (stream == nullptr) return;
-  for (auto at = last_launches_.begin(); at != last_launches_.end();) {
-    at = at->second == stream ? last_launches_.erase(at) : std::next(at);
   }
 }
 

@@ -201,7 +201,13 @@ HIP_API hipError_t hipInit(unsigned) {
 }
 HIP_API hipError_t hipRuntimeGetVersion(int* version) {
   return call("hipRuntimeGetVersion", Needs::kNothing, [&] {
-    *version = over_simulated_cuda() ? kVersionOverSimulated : kVersion;
+    // Another release of 7 by HIP_ON_CUDA_VERSION, for what is done for that one.
+    static const int told = [] {
+      std::uint64_t number = over_simulated_cuda() ? kVersionOverSimulated : kVersion;
+      faults().read("HIP_ON_CUDA_VERSION", 70000000, 79999999, "a number of 7.x", &number);
+      return static_cast<int>(number);
+    }();
+    *version = told;
     return hipSuccess;
   });
 }

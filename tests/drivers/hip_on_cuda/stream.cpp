@@ -9,6 +9,13 @@ namespace {
 // Bits beyond CUDA's ask for what the end of a kernel does anyway here.
 constexpr unsigned kCommonEventFlags = 7;
 
+bool captures(hipStream_t stream) {
+  hipStreamCaptureStatus status = hipStreamCaptureStatusNone;
+  return hipStreamGetCaptureInfo_v2(stream, &status, nullptr, nullptr, nullptr, nullptr) !=
+             hipSuccess ||
+         status != hipStreamCaptureStatusNone;
+}
+
 }  // namespace
 }  // namespace hip_on_cuda
 
@@ -22,8 +29,12 @@ HIP_API hipError_t hipStreamCreateWithPriority(hipStream_t* stream, unsigned fla
 HIP_API hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned flags) {
   return hipStreamCreateWithPriority(stream, flags, 0);
 }
+// AMD's waits for the stream's work, CUDA's does not.
 HIP_API hipError_t hipStreamDestroy(hipStream_t stream) {
-  return call("hipStreamDestroy", [&] { return cuda().cuStreamDestroy_(to_cuda(stream)); });
+  return call("hipStreamDestroy", [&] {
+    if (!captures(stream)) cuda().cuStreamSynchronize_(to_cuda(stream));
+    return cuda().cuStreamDestroy_(to_cuda(stream));
+  });
 }
 HIP_API hipError_t hipStreamSynchronize(hipStream_t stream) {
   return call("hipStreamSynchronize", [&] { return cuda().cuStreamSynchronize_(to_cuda(stream)); });
