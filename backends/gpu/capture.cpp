@@ -160,13 +160,28 @@ bool is_capturing(const lockstep_stream* stream) {
          info.status == LOCKSTEP_CAPTURE_ACTIVE;
 }
 
+namespace {
+
+// The driver does not say whether it captured the call. A stream that we know in a capture does
+// capture; which node it made is not known, and it is listed with those of others.
+CaptureBinding bind_unanswered(const lockstep_stream* stream) {
+  const std::uint64_t identity = identity_of(stream);
+  std::lock_guard lock(mutex());
+  for (const auto& session : sessions()) {
+    for (const Member& member : session->members) {
+      if (member.identity == identity) return {true, session->graph, -1};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 CaptureBinding bind_capture(lockstep_stream* stream, const lockstep_record* record,
                             bool makes_node) {
   CaptureInfo info;
-  if (driver().capture_info(native_of(stream), &info) != kSuccess ||
-      info.status != LOCKSTEP_CAPTURE_ACTIVE) {
-    return {};
-  }
+  if (driver().capture_info(native_of(stream), &info) != kSuccess) return bind_unanswered(stream);
+  if (info.status != LOCKSTEP_CAPTURE_ACTIVE) return {};
   CaptureBinding binding{true, 0, -1};
   std::lock_guard lock(mutex());
   Session* session = find_session(info.id);

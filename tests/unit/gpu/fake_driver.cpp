@@ -271,6 +271,7 @@ FakeDriver::Result FakeDriver::end_capture(Handle stream, Handle* graph) {
   return result;
 }
 FakeDriver::Result FakeDriver::capture_info(Handle stream, gpu::CaptureInfo* info) {
+  if (questions_until_failure > 0 && --questions_until_failure == 0) return 999;
   const auto it = streams_.find(stream);
   if (it == streams_.end() || it->second->capture == 0) return 0;
   const FakeStream& on = *it->second;

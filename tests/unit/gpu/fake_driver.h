@@ -45,6 +45,7 @@ class FakeDriver final : public gpu::Driver {
   Result unload_result = 0;
   std::uint32_t capture_mode = LOCKSTEP_CAPTURE_GLOBAL;  // the thread's
   std::vector<std::uint32_t> update_outcomes;            // of the next updates, the first one first
+  int questions_until_failure = 0;                       // about captures; the last one fails
   std::set<const void*> device_memory;
   bool tells_stream_ids = true;
   Handle next_stream = nullptr;            // where the next stream is made, if set

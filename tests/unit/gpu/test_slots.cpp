@@ -103,6 +103,30 @@ TEST_F(SlotsTest, CapturedCallsAreBoundInCreationOrder) {
   b_.graph_destroy(graph);
 }
 
+// What a stream of a known capture took was captured, also when the driver does not say so.
+TEST_F(SlotsTest, ACapturedCallOfUnknownNodeIsNoEagerOne) {
+  begin(one_);
+  EXPECT_TRUE(launch(one_).ok());
+  smoke::g_active = 1;
+  fake().questions_until_failure = 1;
+  EXPECT_TRUE(launch(one_).ok());
+  EXPECT_EQ(fake().questions_until_failure, 0);
+  EXPECT_TRUE(launch(one_).ok());
+  lockstep_graph* graph = nullptr;
+  ASSERT_TRUE(call(b_.capture_end, one_, &graph).ok());
+  std::vector<std::int32_t> nodes;
+  for (const Entry& entry : smoke::take()) {
+    EXPECT_NE(entry.flags & LOCKSTEP_RECORD_CAPTURED, 0U);
+    EXPECT_NE(entry.graph, 0U);
+    nodes.push_back(entry.node);
+  }
+  EXPECT_THAT(nodes, ElementsAre(-1, 2));  // its node is the one between
+  std::uint32_t count = 0;
+  EXPECT_TRUE(call(b_.graph_node_count, graph, &count).ok());
+  EXPECT_EQ(count, 3U);
+  b_.graph_destroy(graph);
+}
+
 TEST_F(SlotsTest, UnjoinedWorkNamesItsStreamOnly) {
   lockstep_stream* joined = make_stream();
   begin(one_);
