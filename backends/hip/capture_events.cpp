@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "capture_model.h"
 #include "refusal.h"
 
@@ -18,6 +22,8 @@ constexpr const char* kStreamCapturesNow =
 void CaptureModel::set_release(const Version& version) {
   may_synchronize_ = !version.before(7, 2);
   may_query_ = may_synchronize_ || version.before(6, 0);
+  // 5.7 crashes when it looks whether the stream of the event captures, and the stream is gone.
+  reads_dropped_streams_ = version.before(6, 0);
 }
 
 std::shared_ptr<CaptureModel::EventState> CaptureModel::event_of(hipEvent_t event) {
@@ -89,6 +95,12 @@ bool CaptureModel::is_closing(std::uint64_t stream) {
   return closing_.count(stream) != 0;
 }
 
+bool CaptureModel::is_dropped(std::uint64_t stream) {
+  const std::lock_guard lock(mutex_);
+  return std::none_of(streams_.begin(), streams_.end(),
+                      [&](const auto& known) { return known.second->identity == stream; });
+}
+
 CaptureModel::Reach CaptureModel::reach(const EventState& state) {
   const std::uint64_t on = state.recorded_on;
   if (on == 0 || (!rules_.takes_part(on) && !is_closing(on))) return Reach::kRuntime;
@@ -139,6 +151,14 @@ gpu::Result CaptureModel::synchronize_event(hipEvent_t event) {
       return not_supported(kStreamCapturesNow);
     case Reach::kRuntime:
       break;
+  }
+  if (reads_dropped_streams_ && state != nullptr && state->recorded_on != 0 &&
+      is_dropped(state->recorded_on)) {
+    int result = hipErrorNotReady;
+    while ((result = call_.hipEventQuery_(event)) == hipErrorNotReady) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return result;
   }
   return call_.hipEventSynchronize_(event);
 }

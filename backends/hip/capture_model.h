@@ -138,6 +138,7 @@ class CaptureModel {
   Reach reach(const EventState& state);
   bool known_done(const EventState& state);
   bool is_closing(std::uint64_t stream);
+  bool is_dropped(std::uint64_t stream);
   // The rules are to let go of a capture, before the runtime does.
   void about_to_finish(const Token& token);
   // Before and after the rules let a stream into a capture, while the runtime does not know yet.
@@ -149,7 +150,7 @@ class CaptureModel {
   const Functions& call_;
   hostrt::CaptureRules rules_;
   RetiredStreams retired_;
-  bool may_query_ = false, may_synchronize_ = false;
+  bool may_query_ = false, may_synchronize_ = false, reads_dropped_streams_ = false;
   // Of what follows; taken inside of the rules' lock, never around it, nor around a call that
   // waits.
   std::mutex mutex_;

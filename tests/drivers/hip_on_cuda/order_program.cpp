@@ -145,6 +145,19 @@ void dropped_streams() {
   job.device.synchronize();
   expect(job.value() == 1, "the dropped stream's work was done");
 }
+// 5.7 reads the stream that an event was recorded on when it waits for the event.
+void event_of_a_dropped_stream() {
+  Job job;
+  for (int round = 0; round < 50; ++round) {
+    ls::Stream dropped = job.device.create_stream();
+    job.launch(dropped);
+    dropped.record(job.event);
+    dropped = ls::Stream();
+    job.event.synchronize();
+    expect(job.event.query(), "reached");
+  }
+  expect(job.value() == 50, "the dropped streams' work was done");
+}
 void dropped_stream_of_a_capture() {
   Job job;
   ls::Stream forked = job.device.create_stream();
@@ -350,6 +363,7 @@ constexpr Mode kModes[] = {
     {"foreign_records", foreign_records},
     {"foreign_records_after_a_capture", foreign_records_after_a_capture},
     {"dropped_streams", dropped_streams},
+    {"event_of_a_dropped_stream", event_of_a_dropped_stream},
     {"dropped_stream_of_a_capture", dropped_stream_of_a_capture},
     {"launches", launches},
     {"launches_by_threads", launches_by_threads},

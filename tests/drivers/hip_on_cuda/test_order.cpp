@@ -49,6 +49,7 @@ TEST(HipOrder, OthersMayRecordOurEvents) {
 
 TEST(HipOrder, DroppedStreamsAreNotWaitedFor) {
   calls_of("dropped_streams");
+  calls_of("event_of_a_dropped_stream");
   calls_of("dropped_stream_of_a_capture");
 }
 
