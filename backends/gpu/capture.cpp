@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "graph.h"
+#include "in_flight.h"
 #include "module.h"
 #include "objects.h"
 #include "stream.h"
@@ -273,6 +274,7 @@ lockstep_code capture_begin(lockstep_stream* stream, std::uint32_t mode, lockste
                 "use a newer release");
   }
   ContextScope scope(stream->context);
+  const std::lock_guard quiet(streams_asked());
   const Result result = driver().begin_capture(native_of(stream), mode);
   if (result != kSuccess) {
     const char* detail = "";

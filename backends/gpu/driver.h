@@ -118,6 +118,8 @@ struct Traits {
   // False: an update does not look which nodes depend on which, and changes nodes before it refuses
   // others.
   bool update_trusted = true;
+  // False: an event of a stream that was destroyed must not be used any more.
+  bool events_outlive_streams = true;
   // False: launches into a capture would run at once; capturing is refused.
   bool captures = true;
   // True: launches are checked before the call, since the driver truncates or crashes.

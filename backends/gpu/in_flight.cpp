@@ -5,6 +5,8 @@
 #include <mutex>
 #include <set>
 
+#include "capture.h"
+
 namespace lockstep::gpu {
 namespace {
 
@@ -48,10 +50,17 @@ void drop_past(std::vector<std::pair<lockstep_device*, Handle>>* events) {
   });
 }
 
+// Whether the stream has done all it was given. Not asked of one that captures: that would end its
+// capture.
+bool is_done(Handle stream) {
+  return !captures(stream) && driver().stream_query(stream) == kSuccess;
+}
+
 // Events behind all that was launched on the device; false when something has none. Called with the
 // mutex held.
 bool collect(lockstep_device* device, std::vector<Handle>* events) {
   InFlight& all = in_flight();
+  if (captures_open()) return false;
   if (device->lost_track.load(std::memory_order_acquire)) return false;
   for (lockstep_stream* stream : all.streams) {
     if (stream->device != device || !stream->launched.load(std::memory_order_acquire)) continue;
@@ -68,8 +77,20 @@ bool collect(lockstep_device* device, std::vector<Handle>* events) {
     events->push_back(event);
     return true;
   };
+  // Where events may not be waited for once their stream has gone, which it may meanwhile, nothing
+  // is waited for: the stream has to be done by now.
+  const auto done = [](Handle stream, std::atomic<bool>& launched) {
+    if (!launched.exchange(false, std::memory_order_acq_rel) || is_done(stream)) return true;
+    launched.store(true, std::memory_order_release);
+    return false;
+  };
+  const bool waits = driver().traits().events_outlive_streams;
   for (lockstep_stream* stream : all.streams) {
-    if (stream->device == device && !behind(native_of(stream), stream->launched)) return false;
+    if (stream->device != device) continue;
+    if (!(waits ? behind(native_of(stream), stream->launched)
+                : done(native_of(stream), stream->launched))) {
+      return false;
+    }
   }
   // Whatever is enqueued on the legacy stream comes after every thread's per-thread stream.
   if (!behind(driver().traits().legacy_stream, device->special_launched)) return false;
@@ -82,6 +103,8 @@ bool collect(lockstep_device* device, std::vector<Handle>* events) {
 
 }  // namespace
 
+std::mutex& streams_asked() { return in_flight().mutex; }
+
 void add_stream(lockstep_stream* stream) {
   const std::lock_guard lock(in_flight().mutex);
   in_flight().streams.insert(stream);
@@ -92,8 +115,13 @@ void remove_stream(lockstep_stream* stream) {
   const std::lock_guard lock(all.mutex);
   all.streams.erase(stream);
   if (!stream->launched.load(std::memory_order_acquire)) return;
-  const Handle event =
-      stream->origin == lockstep_stream::Origin::kOwn ? event_behind(native_of(stream)) : nullptr;
+  const bool own = stream->origin == lockstep_stream::Origin::kOwn;
+  const bool leaves_event = own && driver().traits().events_outlive_streams;
+  if (own && !leaves_event) {
+    const RelaxedThread relaxed;
+    if (relaxed.result() == kSuccess && is_done(native_of(stream))) return;
+  }
+  const Handle event = leaves_event ? event_behind(native_of(stream)) : nullptr;
   if (event == nullptr) {
     stream->device->lost_track.store(true, std::memory_order_release);
     return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,10 @@ void remove_stream(lockstep_stream* stream);
 // when that cannot be had now without touching what is not ours: a stream that captures, or
 // launches on a borrowed stream that nobody waited for. Asks with the device's context current.
 bool finish_launches(lockstep_device* device);
+
+// Held while streams are asked or given events for this, and while a capture begins: otherwise one
+// could begin in between, and be ended by the question.
+std::mutex& streams_asked();
 
 // Around a wait for the whole device, or for one stream, by the user.
 class LaunchesWaitedFor {

@@ -33,6 +33,7 @@ HipDriver::HipDriver() {
   // failing there; who breaks it all the same is met by a new stream.
   traits_.streams_survive_failed_capture = false;
   traits_.update_trusted = false;
+  traits_.events_outlive_streams = false;
   traits_.check_launches_first = true;
   traits_.max_grid_times_block = kMaxGridTimesBlock;
 }
