@@ -171,9 +171,15 @@ TEST_F(Recorded, OneLostTraceCostsNoOther) {
   const std::vector<RecordedFile> files = record("forks_after_use");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
-  ASSERT_THAT(told, SizeIs(2)) << "once by poll(), once by finish()";
-  EXPECT_THAT(told[0], ::testing::EndsWith("File name too long"));
-  EXPECT_EQ(told[1], told[0] + "; traces that are not complete: 3");
+  // By poll(), unless the program ended before the first, and by finish().
+  ASSERT_FALSE(told.empty());
+  ASSERT_LE(told.size(), 2u);
+  EXPECT_THAT(told[0], ::testing::HasSubstr(": File name too long"));
+  const std::string count = "; traces that are not complete: 3";
+  EXPECT_THAT(told.back(), ::testing::EndsWith("File name too long" + count));
+  if (told.size() == 2) {
+    EXPECT_EQ(told[1], told[0] + count);
+  }
   ASSERT_THAT(files, SizeIs(1));
   EXPECT_EQ(files[0].path, output);
   EXPECT_EQ(files[0].entries, 9u);
