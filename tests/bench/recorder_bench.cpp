@@ -169,6 +169,13 @@ constexpr char kGraphDriver[] = "graph: driver call, no recorder";
 constexpr char kGraphBare[] = "graph: API, recorder compiled out";
 constexpr char kGraph[] = "graph: API";
 
+/// What `figure` may take beyond `base`.
+void add_bar(bench::Table& table, const char* what, const char* figure, const char* base,
+             double limit) {
+  table.bars.push_back(
+      {what, "ns", table.difference(figure, base), bench::Bar::Direction::kAtMost, limit});
+}
+
 class Bench {
  public:
   bench::Table measure(const char* title, bool recording, double limit) {
@@ -183,13 +190,9 @@ class Bench {
                         {kGraphDriver, [&] { return per_launch(false, graph_call); }},
                         {kGraphBare, [&] { return per_launch(false, bare_graph_); }},
                         {kGraph, [&] { return per_launch(recording, api_graph_); }}});
-    const auto bar = [&](const char* what, const char* figure, const char* base) {
-      table.bars.push_back(
-          {what, "ns", table.difference(figure, base), bench::Bar::Direction::kAtMost, limit});
-    };
-    bar("the recorder adds to a driver call", kReported, kDriver);
-    bar("the recorder adds to an API launch", kApi, kApiBare);
-    bar("the recorder adds to an API graph launch", kGraph, kGraphBare);
+    add_bar(table, "the recorder adds to a driver call", kReported, kDriver, limit);
+    add_bar(table, "the recorder adds to an API launch", kApi, kApiBare, limit);
+    add_bar(table, "the recorder adds to an API graph launch", kGraph, kGraphBare, limit);
     return table;
   }
 
@@ -211,12 +214,8 @@ class Bench {
                         {kReportedOn, [&] { return per_launch(true, raw); }},
                         {kApi, [&] { return per_launch(false, api); }},
                         {kApiOn, [&] { return per_launch(true, api); }}});
-    const auto bar = [&](const char* what, const char* figure, const char* base) {
-      table.bars.push_back(
-          {what, "ns", table.difference(figure, base), bench::Bar::Direction::kAtMost, limit});
-    };
-    bar("recording adds to a driver call", kReportedOn, kReported);
-    bar("recording adds to an API launch", kApiOn, kApi);
+    add_bar(table, "recording adds to a driver call", kReportedOn, kReported, limit);
+    add_bar(table, "recording adds to an API launch", kApiOn, kApi, limit);
     return table;
   }
 

@@ -71,16 +71,6 @@ inline Answer allocate(std::uint64_t bytes, void** to, std::uint32_t kind = LOCK
   desc.stream = stream;
   return call(b->memory_allocate, device, &desc, to);
 }
-inline lockstep_copy_desc copy_desc(void* to, const void* from, std::uint64_t bytes) {
-  lockstep_copy_desc desc{};
-  desc.struct_size = sizeof desc;
-  desc.source = from;
-  desc.destination = to;
-  desc.width = bytes;
-  desc.height = desc.depth = 1;
-  desc.source_device = desc.destination_device = -1;
-  return desc;
-}
 inline Answer copy(lockstep_stream* stream, void* to, const void* from, std::uint64_t bytes,
                    std::uint32_t expected = LOCKSTEP_COPY_NONE) {
   lockstep_copy_desc desc = copy_desc(to, from, bytes);

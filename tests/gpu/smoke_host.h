@@ -139,4 +139,15 @@ inline bool says(const Answer& answer, const char* text) {
   return std::strstr(answer.error.message, text) != nullptr;
 }
 
+inline lockstep_copy_desc copy_desc(void* to, const void* from, std::uint64_t bytes) {
+  lockstep_copy_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.source = from;
+  desc.destination = to;
+  desc.width = bytes;
+  desc.height = desc.depth = 1;
+  desc.source_device = desc.destination_device = -1;
+  return desc;
+}
+
 }  // namespace smoke

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "backends/gpu/table.h"
 #include "fake_driver.h"
@@ -32,12 +34,7 @@ class SlotsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(b_.device_open(0, &device_, nullptr), LOCKSTEP_OK);
-    lockstep_module_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.format = LOCKSTEP_MODULE_SOURCE;
-    desc.data = "source";
-    desc.bytes = 6;
-    ASSERT_EQ(b_.module_create(device_, &desc, &module_, nullptr), LOCKSTEP_OK);
+    module_ = make_module("source");
     ASSERT_EQ(b_.module_kernel(module_, "kernel", &kernel_, nullptr), LOCKSTEP_OK);
     lockstep_allocation_desc memory{};
     memory.struct_size = sizeof memory;
@@ -67,6 +64,26 @@ class SlotsTest : public ::testing::Test {
     EXPECT_EQ(b_.stream_create(device_, &desc, &made, nullptr), LOCKSTEP_OK);
     return made;
   }
+  lockstep_module* make_module(const char* source = "other") {
+    lockstep_module_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.format = LOCKSTEP_MODULE_SOURCE;
+    desc.data = source;
+    desc.bytes = std::strlen(source);
+    lockstep_module* made = nullptr;
+    EXPECT_EQ(b_.module_create(device_, &desc, &made, nullptr), LOCKSTEP_OK);
+    return made;
+  }
+  // The nodes of what was recorded, all of it in a capture.
+  static std::vector<std::int32_t> captured_nodes() {
+    std::vector<std::int32_t> nodes;
+    for (const smoke::Entry& entry : smoke::take()) {
+      EXPECT_NE(entry.flags & LOCKSTEP_RECORD_CAPTURED, 0U);
+      EXPECT_NE(entry.graph, 0U);
+      nodes.push_back(entry.node);
+    }
+    return nodes;
+  }
   smoke::Answer launch(lockstep_stream* stream, lockstep_dim3 grid = {1, 1, 1}) {
     const int number = 7;
     const void* arguments[] = {&memory_, &number};
@@ -88,14 +105,7 @@ class SlotsTest : public ::testing::Test {
   // From host memory to memory_.
   lockstep_copy_desc upload(std::uint64_t bytes) const {
     static char host[256];
-    lockstep_copy_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.source = host;
-    desc.destination = memory_;
-    desc.width = bytes;
-    desc.height = desc.depth = 1;
-    desc.source_device = desc.destination_device = -1;
-    return desc;
+    return smoke::copy_desc(memory_, host, bytes);
   }
   void fork() {
     ASSERT_TRUE(smoke::call(b_.event_record, event_, one_).ok());

@@ -80,14 +80,8 @@ TEST_F(SlotsTest, CapturedCallsAreBoundInCreationOrder) {
   EXPECT_TRUE(launch(one_).ok());
   lockstep_graph* graph = nullptr;
   ASSERT_TRUE(call(b_.capture_end, one_, &graph).ok());
-  std::vector<std::int32_t> nodes;
-  for (const Entry& entry : smoke::take()) {
-    EXPECT_NE(entry.flags & LOCKSTEP_RECORD_CAPTURED, 0U);
-    EXPECT_NE(entry.graph, 0U);
-    nodes.push_back(entry.node);
-  }
   // record, wait, launch, launch, record, wait, launch; 0 was not recorded, 1 is the foreign one.
-  EXPECT_THAT(nodes, ElementsAre(-1, -1, 2, 3, -1, -1, 4));
+  EXPECT_THAT(captured_nodes(), ElementsAre(-1, -1, 2, 3, -1, -1, 4));
   std::uint32_t count = 0;
   EXPECT_TRUE(call(b_.graph_node_count, graph, &count).ok());
   EXPECT_EQ(count, 5U);
@@ -114,13 +108,7 @@ TEST_F(SlotsTest, ACapturedCallOfUnknownNodeIsNoEagerOne) {
   EXPECT_TRUE(launch(one_).ok());
   lockstep_graph* graph = nullptr;
   ASSERT_TRUE(call(b_.capture_end, one_, &graph).ok());
-  std::vector<std::int32_t> nodes;
-  for (const Entry& entry : smoke::take()) {
-    EXPECT_NE(entry.flags & LOCKSTEP_RECORD_CAPTURED, 0U);
-    EXPECT_NE(entry.graph, 0U);
-    nodes.push_back(entry.node);
-  }
-  EXPECT_THAT(nodes, ElementsAre(-1, 2));  // its node is the one between
+  EXPECT_THAT(captured_nodes(), ElementsAre(-1, 2));  // its node is the one between
   std::uint32_t count = 0;
   EXPECT_TRUE(call(b_.graph_node_count, graph, &count).ok());
   EXPECT_EQ(count, 3U);
@@ -242,13 +230,8 @@ TEST_F(SlotsTest, AFailedFreeLeavesTheAllocationKnown) {
 }
 
 TEST_F(SlotsTest, AModuleOfAnOpenCaptureIsUnloadedLater) {
-  lockstep_module_desc desc{};
-  desc.struct_size = sizeof desc;
-  desc.format = LOCKSTEP_MODULE_SOURCE;
-  desc.data = "other";
-  desc.bytes = 5;
-  lockstep_module* module = nullptr;
-  ASSERT_TRUE(call(b_.module_create, device_, &desc, &module).ok());
+  lockstep_module* const module = make_module();
+  ASSERT_NE(module, nullptr);
   begin(one_);
   b_.module_destroy(module);
   EXPECT_TRUE(fake().calls.empty());

@@ -24,16 +24,6 @@ class SlotsModulesTest : public lockstep::gpu_test::SlotsTest {
     fake().stream_destroy(foreign_);
     SlotsTest::TearDown();
   }
-  lockstep_module* make_module() {
-    lockstep_module_desc desc{};
-    desc.struct_size = sizeof desc;
-    desc.format = LOCKSTEP_MODULE_SOURCE;
-    desc.data = "other";
-    desc.bytes = 5;
-    lockstep_module* made = nullptr;
-    EXPECT_TRUE(call(b_.module_create, device_, &desc, &made).ok());
-    return made;
-  }
   void begin_foreign(void* stream) {
     ASSERT_EQ(fake().begin_capture(stream, LOCKSTEP_CAPTURE_GLOBAL), 0);
   }
