@@ -34,12 +34,12 @@ class Engine {
       jobs_.pop_front();
       lock.unlock();
       for (const hsa_signal_t signal : job.after) {
-        wait_until(signal_of(signal), HSA_SIGNAL_CONDITION_EQ, 0, UINT64_MAX);
+        wait_until(signal_of(signal, "a copy that waits"), HSA_SIGNAL_CONDITION_EQ, 0, UINT64_MAX);
       }
       settings().delay();
       const std::uint64_t began = now();
       job.work();
-      complete(job.completion, began);
+      complete(job.completion, began, "a copy at its end");
       lock.lock();
     }
   }

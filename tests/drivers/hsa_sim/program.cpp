@@ -82,6 +82,25 @@ void copies() {
   }
 }
 
+// The stream goes right behind copies that AMD's runtime stages, and that were waited for.
+void staged() {
+  std::vector<unsigned char> from(std::size_t{1} << 20), to(from.size());
+  auto* const memory = allocate<unsigned char>(from.size());
+  for (int round = 1; round <= 3; ++round) {
+    Stream stream = make_stream();
+    for (int i = 0; i < 3; ++i) {
+      std::fill(from.begin(), from.end(), static_cast<unsigned char>(10 * round + i));
+      must("hipMemcpyAsync", static_cast<void*>(memory), static_cast<const void*>(from.data()),
+           from.size(), kHostToDevice, stream);
+      must("hipStreamSynchronize", stream);
+    }
+    must("hipStreamDestroy", stream);
+    must("hipMemcpy", static_cast<void*>(to.data()), static_cast<const void*>(memory), to.size(),
+         kDeviceToHost);
+    expect(from == to, "what was copied before the stream went");
+  }
+}
+
 // Rows, by engines and by kernels.
 void rows() {
   Stream stream = make_stream();
@@ -334,6 +353,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::map<std::string, std::function<void()>> modes = {
       {"devices", devices},
       {"copies", copies},
+      {"staged", staged},
       {"rows", rows},
       {"sets", sets},
       {"kernels", kernels},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <hsa/amd_hsa_queue.h>
@@ -90,7 +91,11 @@ class Processor {
     }
     std::atomic_ref(header).store(HSA_PACKET_TYPE_INVALID, std::memory_order_release);
     queue_.read().store(at + 1);
-    complete(completion, began);
+    if (type == HSA_PACKET_TYPE_BARRIER_AND || type == HSA_PACKET_TYPE_BARRIER_OR) {
+      complete_barrier(completion, began);
+    } else {
+      complete(completion, began, "a packet at its end");
+    }
     return true;
   }
 
@@ -109,20 +114,23 @@ class Processor {
 
   hsa_signal_t barrier(const hsa_barrier_and_packet_t& packet, bool all) {
     if (settings().logs()) settings().log("barrier");
+    settings().delay_barrier();
+    // What was 0 once is not looked at again: it may have another value by now, or be destroyed.
+    static constexpr const char* kWaits = "a barrier packet that waits";
+    std::array<Signal*, 5> open{};
+    std::size_t count = 0;
+    for (const hsa_signal_t signal : packet.dep_signal) {
+      if (signal.handle != 0) open[count++] = &signal_of(signal, kWaits);
+    }
+    const std::size_t enough = all || count == 0 ? 0 : count - 1;
     // Looks again now and then whether the queue is being destroyed.
     while (!queue_.stop.load()) {
-      std::size_t open = 0, zero = 0;
-      hsa_signal_t pending{};
-      for (const hsa_signal_t signal : packet.dep_signal) {
-        if (signal.handle == 0) continue;
-        const bool done = signal_of(signal).value().load() == 0;
-        done ? ++zero : ++open;
-        if (!done) pending = signal;
-      }
-      if (open == 0 || (!all && zero > 0)) break;
+      auto* const end = std::remove_if(open.begin(), open.begin() + count,
+                                       [](Signal* signal) { return is_over(*signal, kWaits); });
+      count = static_cast<std::size_t>(end - open.begin());
+      if (count <= enough) break;
       // Any of several: none of them alone can be slept on for long.
-      wait_until(signal_of(pending), HSA_SIGNAL_CONDITION_EQ, 0,
-                 now() + (all ? kLookAgain : 50'000));
+      wait_until(*open[0], HSA_SIGNAL_CONDITION_EQ, 0, now() + (all ? kLookAgain : 50'000));
     }
     return packet.completion_signal;
   }
@@ -167,6 +175,7 @@ void destroy(Queue& queue) {
     return;
   }
   queue.thread.join();
+  signal_of(queue.shared.hsa_queue.doorbell_signal).value().store(0);
   destroy_signal(queue.shared.hsa_queue.doorbell_signal);
   memory().release(queue.shared.hsa_queue.base_address);
   delete &queue;

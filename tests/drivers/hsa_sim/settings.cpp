@@ -81,6 +81,8 @@ Settings::Settings() {
   read("HSA_SIM_MEMORY_MB", 1, std::uint64_t{1} << 20, "MiB a GPU, 1 to 1048576", &mebibytes);
   memory_bytes_ = mebibytes << 20;
   read("HSA_SIM_DELAY_US", 0, 60'000'000, "microseconds, at most a minute", &delay_us_);
+  read("HSA_SIM_DELAY_BARRIERS_US", 0, 60'000'000, "microseconds, at most a minute",
+       &delay_barriers_us_);
   read("HSA_SIM_OOM_BYTES", 1, UINT64_MAX, "a size in bytes", &out_of_memory_bytes_);
   read("HSA_SIM_LOST_AT", 1, UINT64_MAX, "the number of a kernel, from 1", &lost_at_);
   if (const char* text = std::getenv("HSA_SIM_FAIL")) parse_rules(text);
@@ -138,9 +140,14 @@ bool Settings::next_kernel_is_lost() noexcept {
   return lost_at_ != 0 && kernels_.fetch_add(1) + 1 == lost_at_;
 }
 
-void Settings::delay() const noexcept {
-  if (delay_us_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
+namespace {
+void sleep_us(std::uint64_t time) {
+  if (time > 0) std::this_thread::sleep_for(std::chrono::microseconds(time));
 }
+}  // namespace
+
+void Settings::delay() const noexcept { sleep_us(delay_us_); }
+void Settings::delay_barrier() const noexcept { sleep_us(delay_barriers_us_); }
 
 int Settings::enter(const char* name) noexcept {
   int status = 0;

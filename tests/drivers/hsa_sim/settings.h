@@ -28,6 +28,7 @@
 //   HSA_SIM_DELAY_US=N         every kernel and copy begins so many microseconds late: whoever
 //   reads
 //                              without waiting reads what was there before
+//   HSA_SIM_DELAY_BARRIERS_US=N  the same for barrier packets, which otherwise are not late
 //   HSA_SIM_NAME_CRASHES=1     a process that ends by a signal says in which library (crashes.h)
 //   LOCKSTEP_CACHE_DIR         as for the plugin: kernels get their bodies from the sources there
 namespace hsa_sim {
@@ -53,6 +54,7 @@ class Settings {
   bool out_of_memory(std::uint64_t bytes) const noexcept { return bytes >= out_of_memory_bytes_; }
   bool next_kernel_is_lost() noexcept;
   void delay() const noexcept;
+  void delay_barrier() const noexcept;
 
   // Counts a call; the status that it has to answer in place of doing anything, 0 = none.
   int enter(const char* name) noexcept;
@@ -74,6 +76,7 @@ class Settings {
   std::vector<Architecture> architectures_;
   std::uint64_t memory_bytes_ = 0;
   std::uint64_t delay_us_ = 0;
+  std::uint64_t delay_barriers_us_ = 0;
   std::uint64_t out_of_memory_bytes_ = UINT64_MAX;
   std::uint64_t lost_at_ = 0;
   std::atomic<std::uint64_t> kernels_{0};

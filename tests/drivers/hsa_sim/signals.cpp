@@ -7,6 +7,7 @@
 #include <ctime>
 #include <linux/futex.h>
 #include <mutex>
+#include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
@@ -24,6 +25,7 @@ constexpr std::uint64_t kLookAgain = 2'000'000;  // nanoseconds
 struct Signals {
   std::mutex mutex;
   std::vector<Signal*> free;
+  std::vector<Signal*> all;  // so that none is a leak
 };
 Signals& signals() {
   static auto* const instance = new Signals;
@@ -33,6 +35,29 @@ Signals& signals() {
 // The low half of the value, on which threads sleep.
 std::uint32_t* futex_word(Signal& signal) {
   return reinterpret_cast<std::uint32_t*>(const_cast<std::int64_t*>(&signal.shared.value));
+}
+
+// What a signal was that is used after its end, and by what.
+std::string history(Signal& signal, const char* user) {
+  const auto ago = [time = now()](std::uint64_t then) {
+    return std::to_string((time - then) / 1000) + " us ago";
+  };
+  return std::string(user) + ": made " + ago(signal.made_at.load()) + ", destroyed " +
+         ago(signal.gone_at.load()) + " with the value " +
+         std::to_string(signal.value_at_end.load());
+}
+[[noreturn]] void tell_gone(Signal* signal, const char* user) noexcept {
+  complain("a signal is used that does not exist (any more), by " +
+           (signal == nullptr ? user : history(*signal, user)));
+  std::abort();
+}
+
+void end_operation(Signal& signal, std::uint64_t began) noexcept {
+  signal.shared.start_ts = began;
+  signal.shared.end_ts = now();
+  signal.value().fetch_sub(1);
+  // From here on it may be destroyed, and be another signal: waking costs that one a look.
+  wake(signal);
 }
 
 }  // namespace
@@ -48,13 +73,15 @@ hsa_signal_t make_signal(std::int64_t value) {
   Signals& known = signals();
   const std::lock_guard lock(known.mutex);
   if (known.free.empty()) {
-    known.free.push_back(new Signal{});
+    known.all.push_back(new Signal{});
+    known.free.push_back(known.all.back());
   }
   Signal* const signal = known.free.back();
   known.free.pop_back();
   signal->shared = amd_signal_t{};
-  signal->shared.kind = AMD_SIGNAL_KIND_USER;
+  signal->made_at.store(now());
   signal->value().store(value);
+  signal->kind().store(AMD_SIGNAL_KIND_USER);
   return {reinterpret_cast<std::uint64_t>(signal)};
 }
 
@@ -63,18 +90,26 @@ void destroy_signal(hsa_signal_t handle) {
   forget_handlers(signal);
   Signals& known = signals();
   const std::lock_guard lock(known.mutex);
-  signal.shared.kind = AMD_SIGNAL_KIND_INVALID;
+  signal.gone_at.store(now());
+  signal.kind().store(AMD_SIGNAL_KIND_INVALID);
+  // Looked at behind the mark: what completes it from here on finds it gone.
+  signal.value_at_end.store(signal.value().load());
   // At the far end: it is used again as late as possible.
-  known.free.insert(known.free.begin(), &signal);
+  if (signal.value_at_end.load() == 0) known.free.insert(known.free.begin(), &signal);
 }
 
-Signal& signal_of(hsa_signal_t handle) noexcept {
+Signal& signal_of(hsa_signal_t handle, const char* user) noexcept {
   auto* const signal = reinterpret_cast<Signal*>(handle.handle);
-  if (signal == nullptr || signal->shared.kind != AMD_SIGNAL_KIND_USER) {
-    complain("a signal is used that does not exist (any more)");
-    std::abort();
-  }
+  if (signal == nullptr || signal->kind().load() != AMD_SIGNAL_KIND_USER) tell_gone(signal, user);
   return *signal;
+}
+
+bool is_over(Signal& signal, const char* user) noexcept {
+  if (signal.value().load() == 0) return true;
+  if (signal.kind().load() == AMD_SIGNAL_KIND_USER) return false;
+  // It may have ended before it was destroyed.
+  if (signal.value().load() == 0) return true;
+  tell_gone(&signal, user);
 }
 
 void wake(Signal& signal) noexcept {
@@ -117,13 +152,20 @@ std::int64_t wait_until(Signal& signal, hsa_signal_condition_t condition, std::i
   return value;
 }
 
-void complete(hsa_signal_t handle, std::uint64_t began) noexcept {
+void complete(hsa_signal_t handle, std::uint64_t began, const char* user) noexcept {
+  if (handle.handle != 0) end_operation(signal_of(handle, user), began);
+}
+
+void complete_barrier(hsa_signal_t handle, std::uint64_t began) noexcept {
   if (handle.handle == 0) return;
-  Signal& signal = signal_of(handle);
-  signal.shared.start_ts = began;
-  signal.shared.end_ts = now();
-  signal.value().fetch_sub(1);
-  wake(signal);
+  Signal& signal = *reinterpret_cast<Signal*>(handle.handle);
+  if (signal.kind().load() != AMD_SIGNAL_KIND_USER) {
+    const char* const user = "a barrier packet";
+    if (signal.value().load() == 0) tell_gone(&signal, user);
+    // Nobody else's: destroyed before its end, it is not used again.
+    complain("a destroyed signal is completed, by " + history(signal, user));
+  }
+  end_operation(signal, began);
 }
 
 }  // namespace hsa_sim
@@ -158,6 +200,18 @@ HSA_SIM_API hsa_amd_signal_value_pointer(hsa_signal_t signal,
   });
 }
 
+namespace {
+
+// The signal is looked up once: after the change it may be destroyed.
+template <typename Change>
+void change(hsa_signal_t handle, const Change& by) {
+  Signal& signal = signal_of(handle);
+  by(signal.value());
+  wake(signal);
+}
+
+}  // namespace
+
 HSA_SIM_API_AS(hsa_signal_value_t) hsa_signal_load_relaxed(hsa_signal_t signal) {
   return signal_of(signal).value().load();
 }
@@ -165,24 +219,20 @@ HSA_SIM_API_AS(hsa_signal_value_t) hsa_signal_load_scacquire(hsa_signal_t signal
   return signal_of(signal).value().load();
 }
 HSA_SIM_API_AS(void) hsa_signal_store_relaxed(hsa_signal_t signal, hsa_signal_value_t value) {
-  signal_of(signal).value().store(value);
-  wake(signal_of(signal));
+  change(signal, [&](auto number) { number.store(value); });
 }
 HSA_SIM_API_AS(void) hsa_signal_store_screlease(hsa_signal_t signal, hsa_signal_value_t value) {
-  signal_of(signal).value().store(value);
-  wake(signal_of(signal));
+  change(signal, [&](auto number) { number.store(value); });
 }
 HSA_SIM_API_AS(void)
 hsa_signal_silent_store_relaxed(hsa_signal_t signal, hsa_signal_value_t value) {
   signal_of(signal).value().store(value);
 }
 HSA_SIM_API_AS(void) hsa_signal_add_relaxed(hsa_signal_t signal, hsa_signal_value_t value) {
-  signal_of(signal).value().fetch_add(value);
-  wake(signal_of(signal));
+  change(signal, [&](auto number) { number.fetch_add(value); });
 }
 HSA_SIM_API_AS(void) hsa_signal_subtract_relaxed(hsa_signal_t signal, hsa_signal_value_t value) {
-  signal_of(signal).value().fetch_sub(value);
-  wake(signal_of(signal));
+  change(signal, [&](auto number) { number.fetch_sub(value); });
 }
 HSA_SIM_API_AS(hsa_signal_value_t)
 hsa_signal_wait_scacquire(hsa_signal_t signal, hsa_signal_condition_t condition,

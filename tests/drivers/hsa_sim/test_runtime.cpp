@@ -31,8 +31,8 @@ TEST_P(HsaSimRuntime, DoesWhatAGpuDoes) {
   EXPECT_NE(out.find(std::string(GetParam()) + ": ok\n"), std::string::npos) << out;
 }
 INSTANTIATE_TEST_SUITE_P(Modes, HsaSimRuntime,
-                         ::testing::Values("copies", "rows", "sets", "kernels", "events", "graphs",
-                                           "pools"),
+                         ::testing::Values("copies", "staged", "rows", "sets", "kernels", "events",
+                                           "graphs", "pools"),
                          [](const auto& mode) { return std::string(mode.param); });
 
 TEST(HsaSimDevices, AreWhatTheEnvironmentSays) {
@@ -102,7 +102,8 @@ TEST(HsaSimFaults, AMistypedFaultIsNoLayerWithoutFaults) {
   const Environment wrong = {{"HSA_SIM_FAIL", "hsa_init:1"},
                              {"HSA_SIM_ISA", "sm_90"},
                              {"HSA_SIM_DEVICES", "two"},
-                             {"HSA_SIM_DELAY_US", "1s"}};
+                             {"HSA_SIM_DELAY_US", "1s"},
+                             {"HSA_SIM_DELAY_BARRIERS_US", "-1"}};
   for (const auto& [variable, value] : wrong) {
     const ProcessResult result = run_mode({"devices"}, {{variable, value}});
     EXPECT_EQ(result.exit_code, 2) << variable;
