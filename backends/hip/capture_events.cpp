@@ -24,6 +24,7 @@ void CaptureModel::set_release(const Version& version) {
   may_query_ = may_synchronize_ || version.before(6, 0);
   // 5.7 crashes when it looks whether the stream of the event captures, and the stream is gone.
   reads_dropped_streams_ = version.before(6, 0);
+  retired_.set_release(version);
 }
 
 std::shared_ptr<CaptureModel::EventState> CaptureModel::event_of(hipEvent_t event) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "symbols.h"
+#include "types.h"
 
 namespace lockstep::hip {
 
@@ -13,19 +14,30 @@ namespace lockstep::hip {
 // So a stream that is not ready is kept, and destroyed once it is: when another stream is made or
 // destroyed, or the device was waited for. What is busy when the process ends stays.
 //
+// 7.2 puts packets on a stream's hardware queue when it stages copies from pageable memory, which
+// neither hipStreamQuery nor hipStreamDestroy waits for, and which complete signals that
+// hipStreamDestroy destroys: the GPU then writes to what may be another stream's signal. From 7.0
+// on an event is recorded behind them and waited for, which nothing but them can hold up.
+//
 // Thread-safe; no lock is held while the runtime is called.
 class RetiredStreams {
  public:
   explicit RetiredStreams(const Functions& call) : call_(call) {}
+
+  // Before the first stream.
+  void set_release(const Version& version) { records_event_ = version.major >= 7; }
 
   int destroy(hipStream_t stream);
   // Destroys those that have become ready.
   void sweep();
 
  private:
-  bool busy(hipStream_t stream);
+  // hipStreamQuery's answer.
+  int ask(hipStream_t stream);
+  int destroy_now(hipStream_t stream, int answer);
 
   const Functions& call_;
+  bool records_event_ = false;
   std::mutex mutex_;
   std::vector<hipStream_t> streams_;
 };

@@ -50,6 +50,8 @@ TEST(HipOrder, OthersMayRecordOurEvents) {
 TEST(HipOrder, DroppedStreamsAreNotWaitedFor) {
   calls_of("dropped_streams");
   calls_of("event_of_a_dropped_stream");
+  calls_of("dropped_streams_of_staged_copies");
+  calls_of("dropped_stream_beside_a_host_function");
   calls_of("dropped_stream_of_a_capture");
 }
 
@@ -59,7 +61,8 @@ TEST(HipOrder, LaunchesOfOneExecutableFollowEachOther) {
   // One event, however often it is launched.
   calls_of("launches_by_threads");
   EXPECT_EQ(count(calls_of("launches_on_per_thread_streams"), "hipStreamWaitEvent 0"), 1);
-  EXPECT_EQ(count(calls_of("launches_after_a_borrowed_stream"), "hipEventCreateWithFlags 0"), 2);
+  // The job's own, the executable's, and one when each of the job's three streams goes.
+  EXPECT_EQ(count(calls_of("launches_after_a_borrowed_stream"), "hipEventCreateWithFlags 0"), 5);
 }
 
 TEST(HipOrder, ARefusedLaunchForgetsNothing) {
