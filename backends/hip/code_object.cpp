@@ -26,8 +26,8 @@ bool holds(std::string_view image, std::uint64_t offset, std::uint64_t bytes) {
 }
 
 bool cut_short(std::string_view image, const char* what, std::string* why) {
-  *why = std::string(what) + " is cut short or damaged: it has " + std::to_string(image.size()) +
-         " bytes";
+  *why = what;
+  *why += " is cut short or damaged: it has " + std::to_string(image.size()) + " bytes";
   return false;
 }
 

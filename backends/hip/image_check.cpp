@@ -87,7 +87,7 @@ bool check_compressed_bundle(std::string_view image, std::string* why) {
   } else if (version == 3) {  // the same with u64
     if (!read_at(image, 8, &total)) return cut_short(kWhat, image, why);
   } else {
-    *why = std::string(kWhat) + " is of version " + std::to_string(version) +
+    *why = kWhat + (" is of version " + std::to_string(version)) +
            ", whose length is not known: unbundle it, or build it without compression";
     return false;
   }

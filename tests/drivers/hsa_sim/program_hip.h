@@ -25,7 +25,7 @@ void expect(bool holds, const std::string& what);
 template <typename... Arguments>
 void must(const char* name, Arguments... arguments) {
   const int result = hip(name, arguments...);
-  expect(result == 0, std::string(name) + " answered " + std::to_string(result));
+  expect(result == 0, name + (" answered " + std::to_string(result)));
 }
 
 inline constexpr int kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3;
