@@ -132,6 +132,41 @@ std::string first_use_in_a_capture() {
   return text;
 }
 
+// By the thread that captures or by another one, as it is or relaxed by exchange.
+std::string unload_in_a_capture() {
+  const Driver& driver = Driver::get();
+  std::string text;
+  for (const bool elsewhere : {false, true}) {
+    for (const bool relaxed : {false, true}) {
+      text += std::string(text.empty() ? "" : "; ") +
+              (elsewhere ? "another thread" : "its thread") + (relaxed ? ", relaxed" : "");
+      for (const CUstreamCaptureMode mode : kModes) {
+        CUstream s = make_stream();
+        CUmodule module = nullptr;
+        CUgraph graph = nullptr;
+        cuModuleLoadData(&module, driver.image.data());
+        cuStreamBeginCapture(s, mode);
+        driver.launch(s);
+        CUresult unloaded = CUDA_ERROR_UNKNOWN;
+        const auto unload = [&] {
+          cuCtxSetCurrent(driver.context);
+          CUstreamCaptureMode exchanged = CU_STREAM_CAPTURE_MODE_RELAXED;
+          if (relaxed) cuThreadExchangeStreamCaptureMode(&exchanged);
+          unloaded = cuModuleUnload(module);
+          if (relaxed) cuThreadExchangeStreamCaptureMode(&exchanged);
+        };
+        if (elsewhere) {
+          std::thread(unload).join();
+        } else {
+          unload();
+        }
+        text += ", " + list(unloaded) + "/" + list(cuStreamEndCapture(s, &graph));
+      }
+    }
+  }
+  return text;
+}
+
 std::string host_function_calls() {
   const Driver& driver = Driver::get();
   CUstream s = make_stream();
@@ -231,6 +266,8 @@ std::vector<Question> capture_questions() {
       {"CAP-07", "the legacy stream used while another captures", legacy_stream},
       {"CAP-10", "an event polled by a thread that exchanged its mode", polling_thread},
       {"CAP-14", "module loaded and first used inside a capture", first_use_in_a_capture},
+      {"CAP-14", "a module unloaded while a stream captures, its code and that of the end, by mode",
+       unload_in_a_capture},
       {"CAP-17", "calls of a captured host function", host_function_calls},
       {"REP-06", "a capture that allocates and frees 32 MiB, 20 times", memory_of_captures},
       {"REP-21", "update of an executable of 3 kernels", update_codes},

@@ -125,6 +125,8 @@ CUDA_SIM_API cuModuleLoad(CUmodule* module, const char* path) {
 }
 CUDA_SIM_API cuModuleUnload(CUmodule module) {
   return call("cuModuleUnload", [&] {
+    // Forbidden like an allocation: measured, docs/cuda-measured.md.
+    live(module).context->device.rules().check_unsafe("cuModuleUnload");
     if (!Live<CUmod_st>::all().remove(module)) refuse(CUDA_ERROR_INVALID_HANDLE, "no module");
     for (CUfunc_st& function : module->functions) Live<CUfunc_st>::all().remove(&function);
     delete module;

@@ -261,15 +261,24 @@ TEST_F(CudaCaptureScenario, InvalidatedStream) {
 TEST_F(CudaCaptureScenario, ForbiddenLikeAnAllocation) {
   CUdeviceptr address = 0;
   ASSERT_EQ(cuMemAlloc(&address, 64), CUDA_SUCCESS);
-  const std::function<CUresult()> calls[] = {[&] { return cuStreamQuery(b); },
-                                             [&] { return cuEventQuery(third); },
-                                             [&] { return cuMemFree(address); }};
+  CUmodule module = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, driver.image.data()), CUDA_SUCCESS);
+  const std::function<CUresult()> calls[] = {
+      [&] { return cuStreamQuery(b); }, [&] { return cuEventQuery(third); },
+      [&] { return cuMemFree(address); }, [&] { return cuModuleUnload(module); }};
   for (const auto& call : calls) {
     begin(a);
     EXPECT_EQ(call(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     EXPECT_EQ(end(a), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   }
   EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  // A relaxed thread may, and the capture goes on.
+  begin(a);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  ASSERT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+  EXPECT_EQ(end(a), CUDA_SUCCESS);
 }
 
 TEST_F(CudaCaptureScenario, LegacyStreamCannotJoin) {
