@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <functional>
 #include <optional>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 
@@ -21,15 +23,17 @@ namespace ls = lockstep;
 using bench::Bar;
 using bench::Table;
 
-constexpr int kBatch =
-    200;  // launches between two waits: the driver's queue holds about a thousand
-constexpr int kWarmUp = 16;  // not timed: what only the first calls of a trace or a subscriber cost
-constexpr int kLaunchRounds = 401;
+// Launches between two waits. Few, so that contenders alternate within a millisecond: the machine's
+// own speed drifts by more than what is looked for.
+constexpr int kBatch = 32;
+constexpr int kWarmUp = 8;  // not timed: what only the first calls of a trace or a subscriber cost
+constexpr int kLaunchRounds = 2001;
 constexpr int kGraphKernels = 8;
 constexpr int kVerifiedNodes = 1000;
 
-constexpr char kUnderCupti[] = "--under-cupti";
-constexpr char kWithout[] = "--without-cupti";
+// How the processes beside are started: with the processor they are to stay on.
+constexpr char kUnderCupti[] = "--under-cupti=";
+constexpr char kWithout[] = "--without-cupti=";
 
 constexpr char kSource[] = R"(
 #include <lockstep/kernel.h>
@@ -75,7 +79,7 @@ constexpr char kCupti[] = "cuLaunchKernel, in another, with a CUPTI callback";
 
 class Bench {
  public:
-  Bench() {
+  explicit Bench(int processor) : processor_(processor) {
     context_ = device_.native_handle();
     function_ = kernel_.native_handle();
     must(raw_.set_context(context_), "cuCtxSetCurrent");
@@ -86,6 +90,8 @@ class Bench {
     });
     exec_ = graph.instantiate();
     raw_exec_ = exec_.native_handle();
+    own(private_stream_, true, true);  // the trace's thread begins before this one is bound
+    bench::stay_on(processor_);
   }
 
   Table launches() {
@@ -93,14 +99,14 @@ class Bench {
         "launches on " + device_.name() + ", driver " + device_.driver() + ", recording off",
         "ns a launch",
         {{kRaw, [&] { return raw(false); }},
-         {kLaunch, [&] { return own(false, true); }},
+         {kLaunch, [&] { return own(stream_, false, true); }},
          {kRawSwitch, [&] { return raw(true); }},
-         {kNoContext, [&] { return own(false, false); }},
+         {kNoContext, [&] { return own(stream_, false, false); }},
          {kRawGraph,
           [&] {
-            return timed(raw_stream_, [&] { bad_ |= raw_.graph_launch(raw_exec_, raw_stream_); });
+            return timed([&] { bad_ |= raw_.graph_launch(raw_exec_, raw_stream_); }, raw_wait());
           }},
-         {kGraph, [&] { return timed(nullptr, [&] { exec_.launch(stream_); }); }}},
+         {kGraph, [&] { return timed([&] { exec_.launch(stream_); }, wait(stream_)); }}},
         kLaunchRounds);
     ratio(table, "launch over cuLaunchKernel", kLaunch, kRaw);
     ratio(table, "graph launch over cuGraphLaunch", kGraph, kRawGraph);
@@ -114,11 +120,14 @@ class Bench {
   }
 
   Table recording() {
-    bench::BenchProcess cupti(kUnderCupti), beside(kWithout);
+    const std::string processor = std::to_string(processor_);
+    bench::BenchProcess cupti((kUnderCupti + processor).c_str());
+    bench::BenchProcess beside((kWithout + processor).c_str());
     touch_ring();
-    std::vector<bench::Contender> contenders = {{kRaw, [&] { return raw(false); }},
-                                                {kLaunch, [&] { return own(false, true); }},
-                                                {kRecorded, [&] { return own(true, true); }}};
+    std::vector<bench::Contender> contenders = {
+        {kRaw, [&] { return raw(false); }},
+        {kLaunch, [&] { return own(private_stream_, false, true); }},
+        {kRecorded, [&] { return own(private_stream_, true, true); }}};
     if (cupti.usable()) {
       contenders.push_back({kBeside, [&] { return beside.batch(); }});
       contenders.push_back({kCupti, [&] { return cupti.batch(); }});
@@ -185,8 +194,8 @@ class Bench {
  private:
   /// Until its memory has been used once, as it has been after a moment of any program.
   void touch_ring() {
-    constexpr int kBatches = 256;  // of more than 200 bytes a launch: 8 MiB and more
-    for (int i = 0; i < kBatches; ++i) own(true, true);
+    constexpr int kBatches = 1024;  // of more than 200 bytes a launch: 8 MiB and more
+    for (int i = 0; i < kBatches; ++i) own(private_stream_, true, true);
   }
 
   template <class S>
@@ -194,19 +203,21 @@ class Bench {
     stream.launch(kernel_, {.grid = 1, .block = 32}, 1.0f, buffer_, 32);
   }
 
-  /// Nanoseconds a call, waited for outside of the time. `native`: the raw stream, else ours.
+  /// Nanoseconds a call; the end of the work is waited for outside of the time.
   template <class Once>
-  double timed(void* native, Once&& once) {
+  static double timed(Once&& once, const std::function<void()>& wait) {
     for (int i = 0; i < kWarmUp; ++i) once();
     const double total = bench::seconds([&] {
       for (int i = 0; i < kBatch; ++i) once();
     });
-    if (native != nullptr) {
-      bad_ |= raw_.synchronize(native);
-    } else {
-      stream_.synchronize();
-    }
+    wait();
     return total * 1e9 / kBatch;
+  }
+  std::function<void()> raw_wait() {
+    return [this] { bad_ |= raw_.synchronize(raw_stream_); };
+  }
+  static std::function<void()> wait(const ls::Stream& stream) {
+    return [&stream] { stream.synchronize(); };
   }
 
   double raw(bool switched) {
@@ -217,7 +228,7 @@ class Bench {
     const auto once = [&] {
       bad_ |= raw_.launch(function_, 1, 1, 1, 32, 1, 1, 0, raw_stream_, arguments, nullptr);
     };
-    if (!switched) return timed(raw_stream_, once);
+    if (!switched) return timed(once, raw_wait());
     raw_.set_context(nullptr);
     const double total = bench::seconds([&] {
       for (int i = 0; i < kBatch; ++i) {
@@ -231,11 +242,11 @@ class Bench {
     return total * 1e9 / kBatch;
   }
 
-  double own(bool recording, bool current) {
+  double own(ls::Stream& stream, bool recording, bool current) {
     std::optional<ls::LaunchTrace> trace;
     if (recording) trace.emplace();
     if (!current) raw_.set_context(nullptr);
-    const double nanoseconds = timed(nullptr, [this] { enqueue(stream_); });
+    const double nanoseconds = timed([&] { enqueue(stream); }, wait(stream));
     raw_.set_context(context_);
     return nanoseconds;
   }
@@ -252,8 +263,12 @@ class Bench {
     table.notes.push_back(std::string(what) + ": " + median + " (" + low + " to " + high + ")");
   }
 
+  const int processor_;
   ls::Device device_ = ls::Device::open("cuda:0");
   ls::Stream stream_ = device_.create_stream();
+  // Its native handle is never asked for: of a stream whose handle others know, each recorded call
+  // asks the driver whether somebody captures there.
+  ls::Stream private_stream_ = device_.create_stream();
   ls::Buffer<float> buffer_ = device_.allocate<float>(32);
   ls::Kernel kernel_ = device_.compile(kSource, {.kernels = {"touch"}}).kernel("touch");
   ls::GraphExec exec_;
@@ -276,7 +291,7 @@ int run(const std::string& json_path) {
     nothing.notes = {std::string("not measured: ") + error.what()};
     return bench::report({nothing}, json_path) ? 0 : 1;
   }
-  Bench subject;
+  Bench subject(sched_getcpu());
   const Table launches = subject.launches();
   const Table verification = subject.verification();
   const Table recording = subject.recording();
@@ -285,8 +300,9 @@ int run(const std::string& json_path) {
 }
 
 /// As one of the processes beside.
-int serve(bool under_cupti) {
-  Bench subject;
+int serve(bool under_cupti, int processor) {
+  bench::go_anywhere();
+  Bench subject(processor);
   if (!under_cupti) {
     bench::serve_batches(true, "no subscriber", [&] { return subject.plain_batch(); });
   } else {
@@ -308,7 +324,10 @@ int serve(bool under_cupti) {
 int main(int argc, char** argv) {
   try {
     const std::string argument = argc > 1 ? argv[1] : "";
-    if (argument == kWithout || argument == kUnderCupti) return serve(argument == kUnderCupti);
+    for (const std::string kind : {kWithout, kUnderCupti}) {
+      if (argument.rfind(kind, 0) != 0) continue;
+      return serve(kind == kUnderCupti, std::atoi(argument.c_str() + kind.size()));
+    }
     return run(argument);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sched.h>
 #include <stdexcept>
 #include <utility>
 
@@ -23,7 +26,10 @@ double quantile(std::vector<double> values, double q) {
 }
 
 Interval interval(const std::vector<double>& values) {
-  return {quantile(values, 0.25), quantile(values, 0.5), quantile(values, 0.75)};
+  // How many values of n lie below the true median is binomial: n/2, give or take 0.98 sqrt(n).
+  const double aside =
+      std::min(0.5, 0.98 / std::sqrt(static_cast<double>(std::max<std::size_t>(1, values.size()))));
+  return {quantile(values, 0.5 - aside), quantile(values, 0.5), quantile(values, 0.5 + aside)};
 }
 
 template <class Combine>
@@ -38,7 +44,7 @@ void print(const Table& table) {
   std::printf("\n%s [%s]\n", table.title.c_str(), table.unit.c_str());
   if (!table.figures.empty()) {
     std::printf("  %-44s %12s %12s %12s   %s\n", "", "minimum", "median", "maximum",
-                "ratio to the first (middle half)");
+                "ratio to the first (95 %)");
   }
   for (const Figure& figure : table.figures) {
     std::printf("  %-44s %12.4g %12.4g %12.4g   %.3f (%.3f to %.3f)\n", figure.name.c_str(),
@@ -124,6 +130,21 @@ Table measure(std::string title, std::string unit, const std::vector<Contender>&
     figure.ratio_high = ratio.high;
   }
   return table;
+}
+
+void stay_on(int processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(processor), &one);
+  if (sched_setaffinity(0, sizeof one, &one) != 0) {
+    throw std::runtime_error("cannot stay on processor " + std::to_string(processor));
+  }
+}
+
+void go_anywhere() {
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof all);
+  sched_setaffinity(0, sizeof all, &all);
 }
 
 double seconds(const std::function<void()>& work) {

@@ -21,12 +21,13 @@ struct Contender {
 struct Figure {
   std::string name;
   double minimum = 0, median = 0, maximum = 0;
-  /// This contender over the first one, round by round: median and the middle half.
+  /// This contender over the first one, round by round.
   double ratio = 1, ratio_low = 1, ratio_high = 1;
   std::vector<double> rounds;
 };
 
-/// A median with the middle half of what was measured.
+/// A median, and where that of endless rounds lies with 95 % confidence (by order statistics: no
+/// distribution is assumed).
 struct Interval {
   double low = 0, median = 0, high = 0;
 };
@@ -67,6 +68,13 @@ inline constexpr int kRounds = 31;
 /// Runs every contender once unmeasured, then `rounds` rounds of all of them.
 Table measure(std::string title, std::string unit, const std::vector<Contender>& contenders,
               int rounds = kRounds);
+
+/// Keeps the calling thread on one processor: no round pays for a move, and processes that are
+/// measured in turn are measured on the same one. Threads made before stay free; those that it
+/// makes later, and processes, begin on that processor too.
+void stay_on(int processor);
+/// Lets it go again.
+void go_anywhere();
 
 /// Seconds that `work` took.
 double seconds(const std::function<void()>& work);
