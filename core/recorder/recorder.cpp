@@ -21,14 +21,20 @@ Ring* my_ring() noexcept {
 }
 
 /// Copies `record` into the ring. The state says whether end() is still to come.
-EntryRecord* write_entry(Ring* ring, const lockstep_record& record, RecordType type,
-                         std::uint32_t state) noexcept {
+[[gnu::hot]] EntryRecord* write_entry(Ring* ring, const lockstep_record& record, RecordType type,
+                                      std::uint32_t state) noexcept {
   if (!enter(ring)) return nullptr;
   bool with_arguments = false;
-  const std::uint32_t size = encoded_size(record, &with_arguments);
+  const bool kernel = record.kind == LOCKSTEP_RECORD_KERNEL;
+  const std::uint32_t size =
+      kernel ? encoded_kernel_size(record, &with_arguments) : encoded_size(record, &with_arguments);
   auto* entry = reinterpret_cast<EntryRecord*>(reserve_record(ring, size));
   if (entry != nullptr) {
-    encode(entry, record, with_arguments);
+    if (kernel) {
+      encode_kernel(entry, record, with_arguments);
+    } else {
+      encode(entry, record, with_arguments);
+    }
     if (__builtin_expect(t_private != 0, 0)) entry->flags |= kRecordPrivate;
     publish_record(ring, &entry->header, type, size, state);
   }
@@ -36,7 +42,7 @@ EntryRecord* write_entry(Ring* ring, const lockstep_record& record, RecordType t
   return entry;
 }
 
-void* begin(const lockstep_record* record) {
+[[gnu::hot]] void* begin(const lockstep_record* record) {
   if (__atomic_load_n(&g_active, __ATOMIC_RELAXED) == 0) return nullptr;
   // memory() makes the entries of these.
   if (record->kind == LOCKSTEP_RECORD_ALLOC || record->kind == LOCKSTEP_RECORD_FREE) return nullptr;
@@ -44,7 +50,20 @@ void* begin(const lockstep_record* record) {
   return ring != nullptr ? write_entry(ring, *record, RecordType::kEntry, 0) : nullptr;
 }
 
-void end(void* slot, std::uint32_t flags, std::uint64_t graph, std::int32_t node) {
+/// A drainer took the record while its call was pending: what the call answered comes behind.
+[[gnu::cold, gnu::noinline]] void amend(Ring* ring, std::uint64_t sequence,
+                                        const EndFields& fields) noexcept {
+  if (!enter(ring)) return;
+  auto* record = reinterpret_cast<AmendRecord*>(reserve_record(ring, sizeof(AmendRecord)));
+  if (record != nullptr) {
+    record->amended = sequence;
+    record->end = fields;
+    publish_record(ring, &record->header, RecordType::kAmend, sizeof(AmendRecord), kStateDone);
+  }
+  leave(ring);
+}
+
+[[gnu::hot]] void end(void* slot, std::uint32_t flags, std::uint64_t graph, std::int32_t node) {
   Ring* ring = t_ring;
   auto* entry = static_cast<EntryRecord*>(slot);
   // After a fork, or at the end of a thread, the slot may be another ring's.
@@ -55,15 +74,7 @@ void end(void* slot, std::uint32_t flags, std::uint64_t graph, std::int32_t node
   const std::uint64_t sequence = entry->header.sequence;
   entry->end = fields;
   const std::uint32_t before = entry->header.state.exchange(kStateDone, std::memory_order_acq_rel);
-  if (__builtin_expect(before, 0) == 0 || before == kStateDone) return;
-  if (!enter(ring)) return;
-  auto* amend = reinterpret_cast<AmendRecord*>(reserve_record(ring, sizeof(AmendRecord)));
-  if (amend != nullptr) {
-    amend->amended = sequence;
-    amend->end = fields;
-    publish_record(ring, &amend->header, RecordType::kAmend, sizeof(AmendRecord), kStateDone);
-  }
-  leave(ring);
+  if (__builtin_expect(before != 0 && before != kStateDone, 0)) amend(ring, sequence, fields);
 }
 
 std::uint32_t intern(const char* text, std::size_t length) {

@@ -253,6 +253,16 @@ Ring* acquire_ring() noexcept {
   return ring;
 }
 
+void wrap(Ring* ring, std::uint64_t to_end) noexcept {
+  if (to_end != 0) {
+    auto* filler = reinterpret_cast<RecordHeader*>(ring->data() + ring->write_offset);
+    filler->size = static_cast<std::uint32_t>(to_end);
+    filler->type = RecordType::kWrap;
+  }
+  ring->write_position += to_end;
+  ring->write_offset = 0;
+}
+
 bool make_room(Ring* ring, std::uint64_t need) noexcept {
   const std::uint64_t wanted = ring->write_position + need;
   if (ring->shared != 0 && ring->backed_bytes < ring->capacity && wanted > ring->backed_bytes &&

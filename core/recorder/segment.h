@@ -16,10 +16,13 @@ extern volatile std::uint32_t g_active;  ///< what lockstep_recorder::active poi
 extern __thread Ring* t_ring __attribute__((tls_model("initial-exec")));
 
 /// The calling thread's ring, made or taken over when it has none. Null when that is not possible.
-Ring* acquire_ring() noexcept;
+[[gnu::cold]] Ring* acquire_ring() noexcept;
 
 /// Room for `need` more bytes, by waiting if it must be. False: nothing is recorded any more.
-bool make_room(Ring* ring, std::uint64_t need) noexcept;
+[[gnu::cold]] bool make_room(Ring* ring, std::uint64_t need) noexcept;
+
+/// Leaves the last `to_end` bytes of the ring's memory and goes on at its beginning.
+[[gnu::cold]] void wrap(Ring* ring, std::uint64_t to_end) noexcept;
 
 /// Contiguous room for a record of `size` bytes (a multiple of 8); null as make_room's false.
 /// The record becomes visible with publish_record.
@@ -31,16 +34,20 @@ inline unsigned char* reserve_record(Ring* ring, std::uint32_t size) noexcept {
       !make_room(ring, need)) {
     return nullptr;
   }
-  if (__builtin_expect(wraps, 0)) {
-    if (to_end != 0) {
-      auto* filler = reinterpret_cast<RecordHeader*>(ring->data() + ring->write_offset);
-      filler->size = static_cast<std::uint32_t>(to_end);
-      filler->type = RecordType::kWrap;
-    }
-    ring->write_position += to_end;
-    ring->write_offset = 0;
-  }
+  if (__builtin_expect(wraps, 0)) wrap(ring, to_end);
   return ring->data() + ring->write_offset;
+}
+
+/// Asks for the memory of the next records. They are written behind instructions that wait until
+/// all that was written before has its cache line, which a drainer on another core may hold, or
+/// nobody.
+inline void expect_records(Ring* ring, std::uint32_t size) noexcept {
+  constexpr std::uint64_t kAhead = 512, kLine = 64;
+  const std::uint64_t end = ring->write_offset + kAhead + size;
+  if (end > ring->capacity) return;  // the first ones behind the ring's end are not asked for
+  for (std::uint64_t at = ring->write_offset + kAhead; at < end; at += kLine) {
+    __builtin_prefetch(ring->data() + at, 1);
+  }
 }
 
 /// Numbers, stamps and publishes the record that reserve_record gave room for. Nothing that could
@@ -57,6 +64,7 @@ inline void publish_record(Ring* ring, RecordHeader* record, RecordType type, st
   record->time = clock_ticks(g_clock);
   record->sequence = g_control->sequence.fetch_add(1, std::memory_order_acq_rel);
   ring->head.store(ring->write_position, std::memory_order_release);
+  expect_records(ring, size);
 }
 
 /// Publishes bytes of any length in pieces. The ring is not busy.
