@@ -17,7 +17,9 @@ function(lockstep_configure_target target)
     -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
     -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
     # gcc 12 warns of overlap in std::string's own operator+ (its bug 105651).
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+    # As clang does it: within a library its own functions are called without a detour.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
   if(LOCKSTEP_WARNINGS_AS_ERRORS)
     set_target_properties(${target} PROPERTIES COMPILE_WARNING_AS_ERROR ON)
   endif()

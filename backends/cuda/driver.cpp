@@ -111,7 +111,7 @@ gpu::Traits make_traits() {
 
 }  // namespace
 
-CudaDriver::CudaDriver() : traits_(make_traits()) {}
+CudaDriver::CudaDriver() : Driver(make_traits()) {}
 
 lockstep_code CudaDriver::start(lockstep_error* error) {
   const lockstep_code code = library_.load(error);

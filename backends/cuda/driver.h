@@ -13,7 +13,6 @@ class CudaDriver final : public gpu::Driver {
  public:
   CudaDriver();
   lockstep_code start(lockstep_error* error) override;
-  const gpu::Traits& traits() const override { return traits_; }
   const char* call_name(gpu::Call call) const override;
   const char* result_name(gpu::Result result) const override;
   const char* result_text(gpu::Result result) const override;
@@ -121,7 +120,8 @@ class CudaDriver final : public gpu::Driver {
   gpu::Result graph_launch(gpu::Handle exec, gpu::Handle stream) override;
 
  private:
-  gpu::Traits traits_;
+  [[gnu::noinline]] gpu::Result launch_extended(const gpu::KernelLaunch& launch,
+                                                gpu::Handle stream);
   std::string architecture(int ordinal);
   bool has_memory_pools(int ordinal);
 

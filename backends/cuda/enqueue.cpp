@@ -90,14 +90,17 @@ gpu::Copy from_memcpy3d(const CUDA_MEMCPY3D& native) {
   return copy;
 }
 
-gpu::Result CudaDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stream) {
+[[gnu::hot]] gpu::Result CudaDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stream) {
   const auto function = static_cast<CUfunction>(launch.function);
   const auto native_stream = static_cast<CUstream>(stream);
-  if (!launch.extended()) [[likely]] {
-    return call_.cuLaunchKernel_(function, launch.grid.x, launch.grid.y, launch.grid.z,
-                                 launch.block.x, launch.block.y, launch.block.z,
-                                 launch.shared_bytes, native_stream, launch.arguments, nullptr);
-  }
+  if (launch.extended()) [[unlikely]]
+    return launch_extended(launch, stream);
+  return call_.cuLaunchKernel_(function, launch.grid.x, launch.grid.y, launch.grid.z,
+                               launch.block.x, launch.block.y, launch.block.z, launch.shared_bytes,
+                               native_stream, launch.arguments, nullptr);
+}
+
+gpu::Result CudaDriver::launch_extended(const gpu::KernelLaunch& launch, gpu::Handle stream) {
   CUlaunchAttribute attributes[4];
   std::memset(attributes, 0, sizeof attributes);
   CUlaunchConfig config;
@@ -109,7 +112,7 @@ gpu::Result CudaDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stre
   config.blockDimY = launch.block.y;
   config.blockDimZ = launch.block.z;
   config.sharedMemBytes = launch.shared_bytes;
-  config.hStream = native_stream;
+  config.hStream = static_cast<CUstream>(stream);
   config.attrs = attributes;
   if (launch.cluster.x != 0) {
     CUlaunchAttribute& attribute = attributes[config.numAttrs++];
@@ -133,7 +136,8 @@ gpu::Result CudaDriver::launch(const gpu::KernelLaunch& launch, gpu::Handle stre
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;
   }
-  return call_.cuLaunchKernelEx_(&config, function, launch.arguments, nullptr);
+  return call_.cuLaunchKernelEx_(&config, static_cast<CUfunction>(launch.function),
+                                 launch.arguments, nullptr);
 }
 
 gpu::Result CudaDriver::launch_host(lockstep_host_function function, void* user,

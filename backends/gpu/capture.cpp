@@ -151,10 +151,6 @@ void merge_clock(CaptureClock& into, const CaptureClock& from) {
   }
 }
 
-bool may_capture(const lockstep_stream* stream) {
-  return captures_open() || stream->known_to_others.load(std::memory_order_relaxed);
-}
-
 bool is_capturing(const lockstep_stream* stream) {
   CaptureInfo info;
   return may_capture(stream) && driver().capture_info(native_of(stream), &info) == kSuccess &&

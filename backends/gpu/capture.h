@@ -25,8 +25,6 @@ extern std::atomic<int> g_open_captures;
 // although nothing is being recorded.
 inline bool captures_open() { return g_open_captures.load(std::memory_order_relaxed) != 0; }
 
-// May the stream be capturing? Cheap, and true too often rather than too seldom.
-bool may_capture(const lockstep_stream* stream);
 // Asks the driver, where the stream may be capturing at all.
 bool is_capturing(const lockstep_stream* stream);
 

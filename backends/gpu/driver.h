@@ -135,11 +135,13 @@ struct Traits {
 
 class Driver {
  public:
+  explicit Driver(const Traits& traits = {}) : traits_(traits) {}
   virtual ~Driver() = default;
 
   // Loads and initialises the library. Called once, by one thread.
   virtual lockstep_code start(lockstep_error* error) = 0;
-  virtual const Traits& traits() const = 0;
+  // Asked on every launch: no virtual function. Complete when start() returns.
+  const Traits& traits() const { return traits_; }
   virtual const char* call_name(Call call) const = 0;
   virtual const char* result_name(Result result) const = 0;  // "" when not known
   virtual const char* result_text(Result result) const = 0;
@@ -259,6 +261,9 @@ class Driver {
   virtual Result graph_exec_update(Handle exec, Handle graph, std::uint32_t* outcome) = 0;
   virtual Result graph_exec_set_enabled(Handle exec, Handle node, bool enabled) = 0;
   virtual Result graph_launch(Handle exec, Handle stream) = 0;
+
+ protected:
+  Traits traits_;
 };
 
 }  // namespace lockstep::gpu

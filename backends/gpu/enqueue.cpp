@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "enqueue.h"
 
-#include <cstring>
-
 namespace lockstep::gpu {
-
-void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
-                 const lockstep_device* device, std::uint64_t stream) {
-  std::memset(&record, 0, sizeof record);
-  record.struct_size = sizeof record;
-  record.kind = kind;
-  record.name = name;
-  record.device = device->ordinal;
-  record.stream = stream;
-}
 
 void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
             const lockstep_record& record, bool makes_node) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <cstring>
 
 #include "capture.h"
 #include "in_flight.h"
@@ -13,8 +14,23 @@
 // off and no capture open this is two loads and two branches.
 namespace lockstep::gpu {
 
-void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
-                 const lockstep_device* device, std::uint64_t stream);
+// All groups of all kinds end before this; what struct_size leaves out is not there for the reader.
+inline constexpr std::size_t kGroupBytes = 80;
+static_assert(sizeof(lockstep_record::of.kernel) <= kGroupBytes &&
+              sizeof(lockstep_record::of.copy) <= kGroupBytes &&
+              sizeof(lockstep_record::of.set) <= kGroupBytes &&
+              sizeof(lockstep_record::of.memory) <= kGroupBytes);
+
+inline void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
+                        const lockstep_device* device, std::uint64_t stream) {
+  record.struct_size = offsetof(lockstep_record, of) + kGroupBytes;
+  record.kind = kind;
+  record.flags = 0;
+  record.name = name;
+  record.device = device->ordinal;
+  record.stream = stream;
+  std::memset(&record.of, 0, kGroupBytes);
+}
 
 // Ends a record: asks whether the call was captured, keeps its node, reports.
 void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
@@ -29,7 +45,7 @@ class LaunchScope {
   explicit LaunchScope(const lockstep_stream* stream) : stream_(stream) {
     if (stream->origin != lockstep_stream::Origin::kOwn || captures_open() ||
         driver().traits().launches_need_context) {
-      context_.emplace(stream->context);
+      context_.enter(stream->context);
     }
   }
 
@@ -39,7 +55,7 @@ class LaunchScope {
 
  private:
   const lockstep_stream* const stream_;
-  std::optional<ContextScope> context_;
+  ContextScope context_;
 };
 
 // fill(record): completes the group of the kind. perform(): the driver call.
@@ -54,7 +70,11 @@ Result enqueue(lockstep_stream* stream, lockstep_record_kind kind, std::uint32_t
   fill(record);
   void* const begun = recorded ? recorder().begin(&record) : nullptr;
   const Result result = perform();
-  finish(stream, begun, recorded, result, record, makes_node);
+  if (result == kSuccess && recorded && !may_capture(stream)) [[likely]] {
+    recorder().end(begun, 0, 0, -1);
+  } else {
+    finish(stream, begun, recorded, result, record, makes_node);
+  }
   return result;
 }
 

@@ -13,13 +13,14 @@ namespace lockstep::gpu {
 using Result = int;
 
 // Fills the caller's record (which may be null, or older and shorter than ours) and returns code.
-lockstep_code fail(lockstep_error* error, lockstep_code code, std::string_view call,
-                   std::string_view message);
+// Cold: the compiler moves what leads to it, the making of texts above all, off the launch path.
+[[gnu::cold]] lockstep_code fail(lockstep_error* error, lockstep_code code, std::string_view call,
+                                 std::string_view message);
 
 // A driver call that failed: code, rule and name from its number, and a message that names the call
 // and adds `detail` (what was asked, what to do). Captures that it invalidated remember it.
-lockstep_code fail_native(lockstep_error* error, Call call, Result result,
-                          std::string_view detail = {});
+[[gnu::cold]] lockstep_code fail_native(lockstep_error* error, Call call, Result result,
+                                        std::string_view detail = {});
 
 // Copies a compiler's or loader's log into the caller's buffer.
 void give_log(lockstep_error* error, std::string_view log);

@@ -134,13 +134,29 @@ lockstep_code graph_exec_set_enabled(lockstep_graph_exec* exec, std::uint32_t no
   return LOCKSTEP_OK;
 }
 
-lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stream,
-                                lockstep_error* error) {
+namespace {
+
+// Apart from the path of a launch, as in launch.cpp.
+[[gnu::noinline]] lockstep_code define_again(lockstep_graph_exec* exec, lockstep_stream* stream,
+                                             lockstep_error* error) {
+  const ContextScope context(stream->context);
+  const std::lock_guard lock(exec->mutex);
+  return define(exec, error);
+}
+
+[[gnu::cold, gnu::noinline]] lockstep_code explain_failure(const lockstep_stream* stream,
+                                                           Result result, lockstep_error* error) {
+  const ContextScope failed_in(stream->context);  // what a failure means depends on it
+  return fail_native(error, Call::kGraphLaunch, result, describe(stream));
+}
+
+}  // namespace
+
+[[gnu::hot]] lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stream,
+                                             lockstep_error* error) {
   const LaunchScope scope(stream);
   if (exec->stale.load(std::memory_order_acquire)) [[unlikely]] {
-    const ContextScope context(stream->context);
-    std::lock_guard lock(exec->mutex);
-    if (const lockstep_code code = define(exec, error)) return code;
+    if (const lockstep_code code = define_again(exec, stream, error)) return code;
   }
   const Result result = enqueue(
       stream, LOCKSTEP_RECORD_GRAPH_LAUNCH, name_of(Call::kGraphLaunch), true,
@@ -151,8 +167,7 @@ lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stre
       [&] { return driver().graph_launch(exec->native, native_of(stream)); });
   if (result == kSuccess) [[likely]]
     return LOCKSTEP_OK;
-  const ContextScope failed_in(stream->context);  // what a failure means depends on it
-  return fail_native(error, Call::kGraphLaunch, result, describe(stream));
+  return explain_failure(stream, result, error);
 }
 
 }  // namespace lockstep::gpu

@@ -18,8 +18,8 @@ bool read_attribute(const lockstep_attribute& attribute, T* value) {
   return true;
 }
 
-lockstep_code plan_attributes(const lockstep_launch_desc* desc, KernelLaunch* launch,
-                              lockstep_error* error) {
+[[gnu::noinline]] lockstep_code plan_attributes(const lockstep_launch_desc* desc,
+                                                KernelLaunch* launch, lockstep_error* error) {
   for (std::uint32_t index = 0; index < desc->attribute_count; ++index) {
     const lockstep_attribute& attribute = desc->attributes[index];
     std::uint32_t flag = 0;
@@ -51,29 +51,73 @@ lockstep_code plan_attributes(const lockstep_launch_desc* desc, KernelLaunch* la
                       std::to_string(attribute.size) + " bytes");
     }
   }
+  // A cluster of one block is none.
+  if (launch->cluster.x == 1 && launch->cluster.y == 1 && launch->cluster.z == 1) {
+    launch->cluster = {0, 0, 0};
+  }
   return LOCKSTEP_OK;
 }
 
-// Drivers read one pointer a parameter and cannot see that there are fewer, or smaller ones.
-lockstep_code check_arguments(const lockstep_launch_desc* desc, lockstep_error* error) {
-  const lockstep_kernel::Layout& layout = *desc->kernel->layout.load(std::memory_order_acquire);
-  if (!layout.known) return LOCKSTEP_OK;
+// What is rarely needed stands apart, and cold: the driver's own code leaves little of ours in the
+// processor's first cache, so that every line on the path of a launch counts.
+[[gnu::cold, gnu::noinline]] lockstep_code refuse_shared(const lockstep_launch_desc* desc,
+                                                         lockstep_error* error) {
+  return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+              std::to_string(desc->shared_bytes) + " bytes of dynamic shared memory are too many");
+}
+
+[[gnu::cold, gnu::noinline]] lockstep_code refuse_arguments(const lockstep_launch_desc* desc,
+                                                            const lockstep_kernel::Layout& layout,
+                                                            lockstep_error* error) {
   if (desc->argument_count != layout.parameters.size()) {
     return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
                 "kernel " + desc->kernel->name + " takes " +
                     std::to_string(layout.parameters.size()) + " parameters, " +
                     std::to_string(desc->argument_count) + " arguments were given");
   }
+  std::uint32_t index = 0;
+  while (desc->parameters[index].size == layout.parameters[index].size) ++index;
+  return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
+              "argument " + std::to_string(index) + " of kernel " + desc->kernel->name + " has " +
+                  std::to_string(desc->parameters[index].size) + " bytes, the parameter has " +
+                  std::to_string(layout.parameters[index].size));
+}
+
+// Drivers read one pointer a parameter and cannot see that there are fewer, or smaller ones.
+lockstep_code check_arguments(const lockstep_launch_desc* desc, lockstep_error* error) {
+  const lockstep_kernel::Layout& layout = *desc->kernel->layout.load(std::memory_order_acquire);
+  if (!layout.known) return LOCKSTEP_OK;
+  if (desc->argument_count != layout.parameters.size()) [[unlikely]]
+    return refuse_arguments(desc, layout, error);
   if (desc->parameters == nullptr) return LOCKSTEP_OK;
   for (std::uint32_t index = 0; index < desc->argument_count; ++index) {
-    if (desc->parameters[index].size == layout.parameters[index].size) continue;
-    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
-                "argument " + std::to_string(index) + " of kernel " + desc->kernel->name + " has " +
-                    std::to_string(desc->parameters[index].size) + " bytes, the parameter has " +
-                    std::to_string(layout.parameters[index].size));
+    if (desc->parameters[index].size != layout.parameters[index].size) [[unlikely]]
+      return refuse_arguments(desc, layout, error);
   }
-  if (!layout.typed) learn_types(desc->kernel, desc->parameters, desc->argument_count);
+  if (!layout.typed) [[unlikely]]
+    learn_types(desc->kernel, desc->parameters, desc->argument_count);
   return LOCKSTEP_OK;
+}
+
+// Before the call, for drivers that crash or answer nothing of use.
+[[gnu::noinline]] lockstep_code check_first(const lockstep_launch_desc* desc,
+                                            lockstep_error* error) {
+  const std::string broken = explain_launch(desc, desc->kernel->module->device);
+  return broken.empty() ? LOCKSTEP_OK : fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", broken);
+}
+
+// What a launch that failed says.
+[[gnu::cold, gnu::noinline]] lockstep_code explain_failure(lockstep_stream* stream,
+                                                           const lockstep_launch_desc* desc,
+                                                           const KernelLaunch& planned,
+                                                           Result result, lockstep_error* error) {
+  const ContextScope failed_in(stream->context);  // what a failure means depends on it
+  std::string detail = rule_of(result) == LOCKSTEP_CAPTURE_RULE_NONE
+                           ? explain_launch(desc, stream->device)
+                           : describe(stream);
+  if (detail.empty()) detail = "kernel " + desc->kernel->name + " on " + describe(stream);
+  return fail_native(error, planned.extended() ? Call::kLaunchKernelEx : Call::kLaunchKernel,
+                     result, detail);
 }
 
 }  // namespace
@@ -83,29 +127,18 @@ lockstep_code plan_launch(const lockstep_launch_desc* desc, KernelLaunch* launch
   if (desc->kernel == nullptr) {
     return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", "the kernel is null");
   }
-  if (desc->shared_bytes > UINT32_MAX) {
-    return fail(
-        error, LOCKSTEP_E_INVALID_ARGUMENT, "launch",
-        std::to_string(desc->shared_bytes) + " bytes of dynamic shared memory are too many");
-  }
+  if (desc->shared_bytes > UINT32_MAX) [[unlikely]]
+    return refuse_shared(desc, error);
   if (const lockstep_code code = check_arguments(desc, error)) return code;
   launch->function = desc->kernel->function;
   launch->grid = desc->grid;
   launch->block = desc->block;
   launch->shared_bytes = static_cast<std::uint32_t>(desc->shared_bytes);
   launch->arguments = const_cast<void**>(desc->arguments);
-  if (desc->attribute_count != 0) {
+  if (desc->attribute_count != 0) [[unlikely]] {
     if (const lockstep_code code = plan_attributes(desc, launch, error)) return code;
-    // A cluster of one block is none.
-    if (launch->cluster.x == 1 && launch->cluster.y == 1 && launch->cluster.z == 1) {
-      launch->cluster = {0, 0, 0};
-    }
   }
-  if (driver().traits().check_launches_first) {
-    const std::string broken = explain_launch(desc, desc->kernel->module->device);
-    if (!broken.empty()) return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", broken);
-  }
-  return LOCKSTEP_OK;
+  return driver().traits().check_launches_first ? check_first(desc, error) : LOCKSTEP_OK;
 }
 
 std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_device* device) {
@@ -153,8 +186,7 @@ std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_devi
   return {};
 }
 
-std::uint32_t attributes_number(const KernelLaunch& launch) {
-  if (!launch.programmatic && !launch.has_priority) return 0;
+std::uint32_t intern_attributes(const KernelLaunch& launch) {
   // Interning takes a lock: remember the few texts that occur.
   constexpr std::int32_t kRange = 16;
   static std::atomic<std::uint32_t> known[2][2 * kRange + 2];
@@ -208,13 +240,7 @@ lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
       [&] { return driver().launch(planned, native_of(stream)); });
   if (result == kSuccess) [[likely]]
     return LOCKSTEP_OK;
-  const ContextScope failed_in(stream->context);  // what a failure means depends on it
-  std::string detail = rule_of(result) == LOCKSTEP_CAPTURE_RULE_NONE
-                           ? explain_launch(desc, stream->device)
-                           : describe(stream);
-  if (detail.empty()) detail = "kernel " + kernel->name + " on " + describe(stream);
-  return fail_native(error, planned.extended() ? Call::kLaunchKernelEx : Call::kLaunchKernel,
-                     result, detail);
+  return explain_failure(stream, desc, planned, result, error);
 }
 
 }  // namespace lockstep::gpu

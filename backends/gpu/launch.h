@@ -5,20 +5,25 @@
 
 namespace lockstep::gpu {
 
-lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
-                     lockstep_error* error);
+// Hot: the linker lays what is on the path of a launch side by side, on few pages.
+[[gnu::hot]] lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
+                                  lockstep_error* error);
 lockstep_code copy(lockstep_stream* stream, const lockstep_copy_desc* desc, lockstep_error* error);
 lockstep_code set(lockstep_stream* stream, const lockstep_set_desc* desc, lockstep_error* error);
 
 // What a launch is to the driver; shared by streams and graph nodes.
-lockstep_code plan_launch(const lockstep_launch_desc* desc, KernelLaunch* launch,
-                          lockstep_error* error);
+[[gnu::hot]] lockstep_code plan_launch(const lockstep_launch_desc* desc, KernelLaunch* launch,
+                                       lockstep_error* error);
 // Which limit a launch breaks, in words; "" when none that we know of.
-std::string explain_launch(const lockstep_launch_desc* desc, const lockstep_device* device);
-void fill_kernel(lockstep_record& record, const lockstep_kernel* kernel, const KernelLaunch& launch,
-                 const lockstep_launch_desc* desc);
+[[gnu::noinline]] std::string explain_launch(const lockstep_launch_desc* desc,
+                                             const lockstep_device* device);
+[[gnu::hot]] void fill_kernel(lockstep_record& record, const lockstep_kernel* kernel,
+                              const KernelLaunch& launch, const lockstep_launch_desc* desc);
 // Interned JSON text of launch attributes that are kept and not hashed; 0 = none.
-std::uint32_t attributes_number(const KernelLaunch& launch);
+std::uint32_t intern_attributes(const KernelLaunch& launch);
+inline std::uint32_t attributes_number(const KernelLaunch& launch) {
+  return launch.programmatic || launch.has_priority ? intern_attributes(launch) : 0;
+}
 
 struct PlannedCopy {
   Copy copy;

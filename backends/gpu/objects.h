@@ -141,6 +141,11 @@ namespace lockstep::gpu {
 std::uint64_t identity_of(const lockstep_stream* stream);
 // For messages: "stream 7 (0x55…)".
 std::string describe(const lockstep_stream* stream);
+// May the stream be capturing? Cheap, and true too often rather than too seldom.
+inline bool may_capture(const lockstep_stream* stream) {
+  return captures_open() || stream->known_to_others.load(std::memory_order_relaxed);
+}
+
 inline Handle native_of(const lockstep_stream* stream) {
   return stream->native.load(std::memory_order_relaxed);
 }

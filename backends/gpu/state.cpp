@@ -48,6 +48,7 @@ void attach(Driver& driver, const lockstep_host* host) {
   const bool offered = host != nullptr && host->recorder != nullptr &&
                        host->recorder->struct_size >= sizeof(lockstep_recorder);
   g_state.recorder = offered ? host->recorder : &kSilent;
+  g_state.active = g_state.recorder->active;
   g_state.driver = &driver;
 }
 

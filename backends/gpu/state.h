@@ -23,8 +23,9 @@ struct State {
   std::atomic<Status> status{Status::kFresh};
   Driver* driver = nullptr;
   const lockstep_host* host = nullptr;
-  const lockstep_recorder* recorder = nullptr;    // never null
-  std::array<std::uint32_t, kCallCount> names{};  // interned call names
+  const lockstep_recorder* recorder = nullptr;     // never null
+  const volatile std::uint32_t* active = nullptr;  // the recorder's, looked at by every call
+  std::array<std::uint32_t, kCallCount> names{};   // interned call names
   std::mutex start_mutex;
   lockstep_error failure{};  // what start() said
 };
@@ -35,7 +36,7 @@ extern constinit State g_state;
 inline Driver& driver() { return *g_state.driver; }
 inline const lockstep_recorder& recorder() { return *g_state.recorder; }
 // Are entries wanted? One load and one branch.
-inline bool recording() { return __atomic_load_n(g_state.recorder->active, __ATOMIC_RELAXED) != 0; }
+inline bool recording() { return __atomic_load_n(g_state.active, __ATOMIC_RELAXED) != 0; }
 inline bool usable() { return g_state.status.load(std::memory_order_relaxed) == Status::kReady; }
 
 // Called by lockstep_backend_query, before any slot. The same arguments again do nothing.
@@ -65,7 +66,9 @@ lockstep_code slot(lockstep_error* error, Body&& body) noexcept {
 // it is current already.
 class ContextScope {
  public:
-  explicit ContextScope(Context wanted) {
+  ContextScope() = default;  // leaves everything as it is until enter()
+  explicit ContextScope(Context wanted) { enter(wanted); }
+  void enter(Context wanted) {  // once
     result_ = driver().context_current(&previous_);
     if (result_ == kSuccess && previous_ != wanted) {
       result_ = driver().context_set(wanted);

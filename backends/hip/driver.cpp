@@ -52,7 +52,6 @@ lockstep_code HipDriver::start(lockstep_error* error) {
   return code;
 }
 
-const gpu::Traits& HipDriver::traits() const { return traits_; }
 
 const char* HipDriver::result_name(gpu::Result result) const {
   if (call_.hipGetErrorName_ == nullptr) return "";

@@ -21,7 +21,6 @@ class HipDriver final : public gpu::Driver {
  public:
   HipDriver();
   lockstep_code start(lockstep_error* error) override;
-  const gpu::Traits& traits() const override;
   const char* call_name(gpu::Call call) const override;
   const char* result_name(gpu::Result result) const override;
   const char* result_text(gpu::Result result) const override;
@@ -152,7 +151,6 @@ class HipDriver final : public gpu::Driver {
 
   Library library_;
   Functions call_;  // a copy, one indirection nearer
-  gpu::Traits traits_;
   CaptureModel captures_{call_};
   LaunchedGraphs launched_{call_, captures_};
   Hiprtc hiprtc_;

@@ -82,8 +82,8 @@ class ArgumentPack {
     }
   }
 
-  std::array<KernelArgument, N == 0 ? 1 : N> arguments_{};
-  std::array<const void*, N == 0 ? 1 : N> pointers_{};
+  std::array<KernelArgument, N == 0 ? 1 : N> arguments_;
+  std::array<const void*, N == 0 ? 1 : N> pointers_;  // only of buffers
 };
 
 }  // namespace detail

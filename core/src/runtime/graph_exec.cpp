@@ -74,17 +74,20 @@ GraphExec Graph::instantiate(const InstantiateOptions& options) const {
 
 GraphExec Graph::instantiate() const { return instantiate(InstantiateOptions()); }
 
-GraphExecState& GraphExec::state() const {
+[[gnu::hot]] GraphExecState& GraphExec::state() const {
   if (state_ == nullptr) [[unlikely]]
     runtime::throw_empty_handle("GraphExec");
   return *state_;
 }
 
-void detail::GraphExecState::check_pointers() {
+[[gnu::hot]] void detail::GraphExecState::check_pointers() {
+  const std::uint64_t frees = device_state.backend.allocations.frees();
+  if (frees != checked_frees.load(std::memory_order_relaxed)) [[unlikely]]
+    check_each_pointer(frees);
+}
+
+void detail::GraphExecState::check_each_pointer(std::uint64_t frees) {
   const runtime::AllocationMap& allocations = device_state.backend.allocations;
-  const std::uint64_t frees = allocations.frees();
-  if (frees == checked_frees.load(std::memory_order_relaxed)) [[likely]]
-    return;
   for (const runtime::RawPointer& pointer : contents->raw_pointers) {
     if (allocations.is_live(pointer.address, pointer.allocation)) continue;
     ErrorContext context;
@@ -100,15 +103,24 @@ void detail::GraphExecState::check_pointers() {
   checked_frees.store(frees, std::memory_order_relaxed);
 }
 
-void GraphExec::launch(const StreamRef& stream_handle) const {
+namespace {
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_stream(const GraphExecState& exec,
+                                                          const detail::StreamState& stream) {
+  runtime::throw_invalid(fmt::format("GraphExec::launch of a graph of {} on a stream of {}",
+                                     exec.device_state.id, stream.device_state.id),
+                         stream.where());
+}
+
+}  // namespace
+
+[[gnu::hot]] void GraphExec::launch(const StreamRef& stream_handle) const {
   GraphExecState& exec = state();
   detail::StreamState& stream = stream_handle.state();
   exec.device_state.check_usable();
   if (&stream.device_state != &exec.device_state &&
       &stream.device_state.backend != &exec.device_state.backend) [[unlikely]] {
-    runtime::throw_invalid(fmt::format("GraphExec::launch of a graph of {} on a stream of {}",
-                                       exec.device_state.id, stream.device_state.id),
-                           stream.where());
+    refuse_stream(exec, stream);
   }
   exec.check_pointers();
   if (exec.last_stream_seen.load(std::memory_order_relaxed) != &stream) [[unlikely]] {

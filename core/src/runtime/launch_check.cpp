@@ -39,22 +39,17 @@ struct Context {
   context.refuse(fmt::format("{} is not valid", what));
 }
 
-/// True when `value` is 1 to `limit`; a limit of 0 is none.
-inline bool within(std::uint32_t value, std::uint32_t limit) noexcept {
-  return value - 1 < (limit == 0 ? UINT32_MAX : limit);
-}
-
-inline void check_dimension(const Context& context, const char* what, const Dim3& value,
-                            const Dim3& limit) {
-  if (within(value.x, limit.x) && within(value.y, limit.y) && within(value.z, limit.z)) [[likely]] {
-    return;
-  }
-  refuse_dimension(context, what, value, limit);
+/// True when each of `value` is 1 to its limit. Without branches: a launch meets each of them cold.
+inline bool within(const Dim3& value, const Dim3& limit) noexcept {
+  return (static_cast<int>(value.x - 1 < limit.x) & static_cast<int>(value.y - 1 < limit.y) &
+          static_cast<int>(value.z - 1 < limit.z)) != 0;
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_threads(const Context& context,
-                                                           std::uint64_t threads,
+                                                           const Dim3& block,
                                                            std::uint32_t device_limit) {
+  const std::uint64_t plane = std::uint64_t{block.x} * block.y;
+  const std::uint64_t threads = plane > UINT32_MAX ? plane : plane * block.z;
   if (device_limit != 0 && threads > device_limit) {
     context.refuse(fmt::format("a block of {} threads exceeds the device's limit of {}", threads,
                                device_limit));
@@ -74,8 +69,8 @@ inline void check_dimension(const Context& context, const char* what, const Dim3
                   context.kernel.device->limits.max_shared_per_block_optin));
 }
 
-void check_grid_times_block(const Context& context, const LaunchConfig& config,
-                            std::uint64_t limit) {
+[[gnu::noinline]] void check_grid_times_block(const Context& context, const LaunchConfig& config,
+                                              std::uint64_t limit) {
   const auto check = [&](char axis, std::uint64_t blocks, std::uint64_t threads) {
     if (blocks * threads > limit) {
       context.refuse(
@@ -91,15 +86,15 @@ void check_grid_times_block(const Context& context, const LaunchConfig& config,
 inline void check_limits(const Context& context, const LaunchConfig& config) {
   const detail::KernelState& kernel = context.kernel;
   const DeviceLimits& limits = kernel.device->limits;
-  check_dimension(context, "grid", config.grid, limits.max_grid);
-  check_dimension(context, "block", config.block, limits.max_block);
-  // Neither product overflows: each block dimension was checked against its limit, or is 32 bits
-  // wide and multiplied in steps.
+  if (!within(config.grid, kernel.limits.grid)) [[unlikely]]
+    refuse_dimension(context, "grid", config.grid, limits.max_grid);
+  if (!within(config.block, kernel.limits.block)) [[unlikely]]
+    refuse_dimension(context, "block", config.block, limits.max_block);
+  // Where there is a limit neither product overflows: the first is compared on its own.
   const std::uint64_t plane = std::uint64_t{config.block.x} * config.block.y;
-  const std::uint64_t threads = plane > UINT32_MAX ? plane : plane * std::uint64_t{config.block.z};
-  if ((limits.max_threads_per_block != 0 && threads > limits.max_threads_per_block) ||
-      (kernel.max_threads_per_block != 0 && threads > kernel.max_threads_per_block)) [[unlikely]] {
-    refuse_threads(context, threads, limits.max_threads_per_block);
+  if (plane > kernel.limits.threads || plane * config.block.z > kernel.limits.threads)
+      [[unlikely]] {
+    refuse_threads(context, config.block, limits.max_threads_per_block);
   }
   if (config.shared_bytes != 0 &&
       config.shared_bytes > kernel.max_dynamic_shared.load(std::memory_order_relaxed))
@@ -141,43 +136,86 @@ const char* words(std::uint8_t tag) {
                   index, allocation.device.id()));
 }
 
+/// A struct without padding counts as a value: only pointers have to agree. Without branches.
 inline bool fits(const lockstep_parameter& wanted, const KernelArgument& given) noexcept {
-  if (wanted.size != given.size || given.value == nullptr) return false;
-  if (wanted.tag == 255) return true;
-  // A struct without padding counts as a value: only pointers have to agree.
-  return (wanted.tag == 1) == (given.kind == Kind::kPointer);
+  const bool kind = (wanted.tag == 1) == (given.kind == Kind::kPointer);
+  return (static_cast<int>(wanted.size == given.size) & static_cast<int>(given.value != nullptr) &
+          (static_cast<int>(wanted.tag == 255) | static_cast<int>(kind))) != 0;
+}
+
+/// \throws Error when the arguments are not those that the kernel takes.
+inline void check_layout(const Context& context, std::span<const KernelArgument> arguments) {
+  const std::vector<lockstep_parameter>& wanted = context.kernel.parameters;
+  if (arguments.size() != wanted.size()) [[unlikely]]
+    refuse_count(context, arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!fits(wanted[i], arguments[i])) [[unlikely]]
+      refuse_argument(context, i, arguments[i]);
+  }
 }
 
 }  // namespace
+
+// The rarely used parts stand apart: behind the driver's code of the launch before, each line of
+// ours has to be fetched again.
+[[gnu::cold, gnu::noinline]] LaunchDescription::More& LaunchDescription::more(std::size_t count) {
+  if (more_ == nullptr) more_ = std::make_unique<More>(More{{}, {}});
+  more_->pointers.resize(count);
+  more_->parameters.resize(count);
+  return *more_;
+}
+
+[[gnu::noinline]] void LaunchDescription::add_attributes(const LaunchConfig& config) {
+  const auto add = [&](std::uint32_t id, const auto& value) {
+    attributes_[desc_.attribute_count++] = {id, static_cast<std::uint32_t>(sizeof(value)), &value};
+    desc_.attributes = attributes_.data();
+  };
+  if (config.cluster.x > 1 || config.cluster.y > 1 || config.cluster.z > 1) {
+    cluster_ = {config.cluster.x, config.cluster.y, config.cluster.z};
+    add(LOCKSTEP_LAUNCH_CLUSTER, cluster_);
+  }
+  if (config.cooperative) {
+    cooperative_ = 1;
+    add(LOCKSTEP_LAUNCH_COOPERATIVE, cooperative_);
+  }
+  if (config.priority) {
+    priority_ = *config.priority;
+    add(LOCKSTEP_LAUNCH_PRIORITY, priority_);
+  }
+  if (config.programmatic_serialization) {
+    programmatic_ = 1;
+    add(LOCKSTEP_LAUNCH_PROGRAMMATIC_SERIALIZATION, programmatic_);
+  }
+}
 
 LaunchDescription::LaunchDescription(const detail::KernelState& kernel, const LaunchConfig& config,
                                      std::span<const KernelArgument> arguments,
                                      const char* function) {
   const Context context{function, kernel};
   check_limits(context, config);
+  if (kernel.layout_known) check_layout(context, arguments);
   const std::size_t count = arguments.size();
-  if (kernel.layout_known) {
-    if (count != kernel.parameters.size()) [[unlikely]]
-      refuse_count(context, count);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (!fits(kernel.parameters[i], arguments[i])) [[unlikely]] {
-        refuse_argument(context, i, arguments[i]);
-      }
-    }
+  const void** pointers = pointers_.data();
+  lockstep_parameter* parameters = parameters_.data();
+  if (count > kInline) [[unlikely]] {
+    pointers = more(count).pointers.data();
+    parameters = more_->parameters.data();
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const detail::AllocationPtr* owner = arguments[i].owner;
+    const KernelArgument& argument = arguments[i];
+    pointers[i] = argument.value;
+    const detail::AllocationPtr* owner = argument.owner;
     if (owner != nullptr && *owner != nullptr && (*owner)->backend != &kernel.device->backend)
         [[unlikely]] {
       refuse_foreign(context, i, **owner);
     }
   }
-  const void** pointers = pointers_.data();
-  if (count > kInline) [[unlikely]] {
-    more_pointers_.resize(count);
-    pointers = more_pointers_.data();
+  if (!kernel.tags_known) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto tag = static_cast<std::uint8_t>(arguments[i].kind);
+      parameters[i] = {0, arguments[i].size, tag, {}};
+    }
   }
-  for (std::size_t i = 0; i < count; ++i) pointers[i] = arguments[i].value;
 
   desc_.struct_size = sizeof(desc_);
   desc_.kernel = kernel.handle;
@@ -186,44 +224,25 @@ LaunchDescription::LaunchDescription(const detail::KernelState& kernel, const La
   desc_.shared_bytes = config.shared_bytes;
   desc_.arguments = pointers;
   desc_.argument_count = static_cast<std::uint32_t>(count);
-  desc_.parameters = nullptr;
+  desc_.parameters = kernel.tags_known ? nullptr : parameters;
   desc_.attributes = nullptr;
   desc_.attribute_count = 0;
+  const bool plain = config.cluster.x <= 1 && config.cluster.y <= 1 && config.cluster.z <= 1 &&
+                     !config.cooperative && !config.priority && !config.programmatic_serialization;
+  if (!plain) [[unlikely]]
+    add_attributes(config);
+}
 
-  if (!kernel.tags_known) {
-    lockstep_parameter* parameters = parameters_.data();
-    if (count > kInline) {
-      more_parameters_.resize(count);
-      parameters = more_parameters_.data();
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      parameters[i] = {};
-      parameters[i].size = arguments[i].size;
-      parameters[i].tag = static_cast<std::uint8_t>(arguments[i].kind);
-    }
-    desc_.parameters = parameters;
-  }
-
-  const auto add = [&](std::uint32_t id, const auto& value) {
-    attributes_[desc_.attribute_count++] = {id, static_cast<std::uint32_t>(sizeof(value)), &value};
-    desc_.attributes = attributes_.data();
+detail::LaunchLimits launch_limits(const DeviceLimits& device, std::uint32_t threads_of_kernel) {
+  const auto or_none = [](std::uint32_t limit) { return limit == 0 ? UINT32_MAX : limit; };
+  const auto each = [&](const Dim3& limit) {
+    return Dim3{or_none(limit.x), or_none(limit.y), or_none(limit.z)};
   };
-  if (config.cluster.x > 1 || config.cluster.y > 1 || config.cluster.z > 1) [[unlikely]] {
-    cluster_ = {config.cluster.x, config.cluster.y, config.cluster.z};
-    add(LOCKSTEP_LAUNCH_CLUSTER, cluster_);
+  detail::LaunchLimits limits{each(device.max_grid), each(device.max_block), UINT64_MAX};
+  for (const std::uint32_t threads : {device.max_threads_per_block, threads_of_kernel}) {
+    if (threads != 0 && threads < limits.threads) limits.threads = threads;
   }
-  if (config.cooperative) [[unlikely]] {
-    cooperative_ = 1;
-    add(LOCKSTEP_LAUNCH_COOPERATIVE, cooperative_);
-  }
-  if (config.priority) [[unlikely]] {
-    priority_ = *config.priority;
-    add(LOCKSTEP_LAUNCH_PRIORITY, priority_);
-  }
-  if (config.programmatic_serialization) [[unlikely]] {
-    programmatic_ = 1;
-    add(LOCKSTEP_LAUNCH_PROGRAMMATIC_SERIALIZATION, programmatic_);
-  }
+  return limits;
 }
 
 LaunchTraceEntry launch_entry(const detail::KernelState& kernel, const LaunchConfig& config) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fmt/format.h>
 
+#include "src/runtime/launch_check.h"
 #include "src/runtime/states.h"
 
 namespace lockstep {
@@ -133,6 +134,7 @@ Kernel Module::kernel(std::string_view name) const {
   kernel->device = &device;
   kernel->name = info.name == nullptr ? text : info.name;
   kernel->max_threads_per_block = info.max_threads_per_block;
+  kernel->limits = runtime::launch_limits(device.limits, info.max_threads_per_block);
   kernel->static_shared_bytes = info.static_shared_bytes;
   kernel->registers_per_thread = info.registers_per_thread;
   kernel->layout_known = info.parameter_count != UINT32_MAX;
@@ -172,7 +174,7 @@ void* Module::native_handle() const {
   return state_->device.state().backend.table.module_native(state_->handle);
 }
 
-KernelState& Kernel::state() const {
+[[gnu::hot]] KernelState& Kernel::state() const {
   if (state_ == nullptr) runtime::throw_empty_handle("Kernel");
   return *state_;
 }

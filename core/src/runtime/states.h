@@ -110,10 +110,17 @@ struct ModuleState {
   std::atomic<bool> resident{false};
 };
 
+/// What a launch is compared with, each number as it is compared: no limit is the largest one.
+struct LaunchLimits {
+  Dim3 grid{UINT32_MAX, UINT32_MAX, UINT32_MAX}, block = grid;
+  std::uint64_t threads = UINT64_MAX;  ///< in a block, of the device and of the kernel
+};
+
 struct KernelState : std::enable_shared_from_this<KernelState> {
   std::shared_ptr<ModuleState> module;
   DeviceState* device = nullptr;
   lockstep_kernel* handle = nullptr;
+  LaunchLimits limits;
   std::string name;
   std::uint32_t max_threads_per_block = 0;
   std::uint32_t static_shared_bytes = 0;
@@ -145,6 +152,7 @@ struct GraphExecState {
   void remember_stream(const std::shared_ptr<StreamState>& stream);
   /// Throws kStaleBuffer when memory that a node uses by raw pointer was freed.
   void check_pointers();
+  [[gnu::noinline]] void check_each_pointer(std::uint64_t frees);
 
   Graph graph;
   const Device device;

@@ -77,7 +77,7 @@ void check_owner(const StreamState& stream, const detail::AllocationPtr* owner,
 
 }  // namespace
 
-StreamState& StreamRef::state() const {
+[[gnu::hot]] StreamState& StreamRef::state() const {
   if (state_ == nullptr) [[unlikely]]
     runtime::throw_empty_handle("Stream");
   return *state_;
@@ -97,26 +97,48 @@ StreamRef StreamRef::from_native(const Device& device, void* native) {
   return StreamRef(std::make_shared<StreamState>(device, stream));
 }
 
-void StreamRef::launch_arguments(const Kernel& kernel_handle, const LaunchConfig& config,
-                                 std::span<const KernelArgument> arguments) const {
+namespace {
+
+[[gnu::hot]] void enqueue_launch(StreamState& stream, const detail::KernelState& kernel,
+                                 const lockstep_launch_desc& launch) {
+  ErrorRecord error;
+  const lockstep_code code = stream.table.launch(stream.handle, &launch, &error);
+  if (code != LOCKSTEP_OK) [[unlikely]] {
+    fail(stream, code, error, "Stream::launch", fmt::format("kernel '{}'", kernel.name));
+  }
+}
+
+/// While something captures: the launch may become a node that has to be known and kept alive.
+[[gnu::noinline]] void launch_beside_captures(StreamState& stream,
+                                              const detail::KernelState& kernel,
+                                              const LaunchConfig& config,
+                                              std::span<const KernelArgument> arguments,
+                                              const lockstep_launch_desc& launch) {
+  const std::shared_ptr<Capture> capture = capture_of(stream);
+  enqueue_launch(stream, kernel, launch);
+  if (capture == nullptr) return;
+  const std::lock_guard lock(capture->mutex);
+  const std::uint32_t node = capture->contents.add_node(runtime::launch_entry(kernel, config));
+  runtime::keep_arguments(capture->contents, node, kernel, arguments, capture->id);
+  count_operation(*capture, stream);
+}
+
+}  // namespace
+
+[[gnu::hot]] void StreamRef::launch_arguments(const Kernel& kernel_handle,
+                                              const LaunchConfig& config,
+                                              std::span<const KernelArgument> arguments) const {
   StreamState& stream = state();
   stream.device_state.check_usable();
   const detail::KernelState& kernel = kernel_handle.state();
   if (kernel.device != &stream.device_state) [[unlikely]]
     refuse_device(stream, kernel);
   const runtime::LaunchDescription launch(kernel, config, arguments, "Stream::launch");
-  const std::shared_ptr<Capture> capture = capture_of(stream);
-  ErrorRecord error;
-  const lockstep_code code = stream.table.launch(stream.handle, &launch.desc(), &error);
-  if (code != LOCKSTEP_OK) [[unlikely]] {
-    fail(stream, code, error, "Stream::launch", fmt::format("kernel '{}'", kernel.name));
+  if (!stream.device_state.backend.captures.any()) [[likely]] {
+    enqueue_launch(stream, kernel, launch.desc());
+  } else {
+    launch_beside_captures(stream, kernel, config, arguments, launch.desc());
   }
-  if (capture == nullptr) [[likely]]
-    return;
-  const std::lock_guard lock(capture->mutex);
-  const std::uint32_t node = capture->contents.add_node(runtime::launch_entry(kernel, config));
-  runtime::keep_arguments(capture->contents, node, kernel, arguments, capture->id);
-  count_operation(*capture, stream);
 }
 
 namespace {

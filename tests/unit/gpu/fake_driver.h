@@ -40,7 +40,7 @@ class FakeDriver final : public gpu::Driver {
   using Handle = gpu::Handle;
 
   // Set by tests.
-  gpu::Traits made_traits;
+  gpu::Traits& made_traits = traits_;
   Result next_result = 0;  // what the next enqueuing or freeing call answers
   Result unload_result = 0;
   std::uint32_t capture_mode = LOCKSTEP_CAPTURE_GLOBAL;  // the thread's
@@ -60,7 +60,6 @@ class FakeDriver final : public gpu::Driver {
   void capture_foreign_node(Handle stream, std::uint32_t kind = LOCKSTEP_NODE_EMPTY);
 
   lockstep_code start(lockstep_error*) override { return LOCKSTEP_OK; }
-  const gpu::Traits& traits() const override { return made_traits; }
   const char* call_name(gpu::Call call) const override;
   const char* result_name(Result) const override { return "FAKE"; }
   const char* result_text(Result) const override { return "fake failure"; }
