@@ -3,6 +3,14 @@
 
 namespace lockstep::gpu {
 
+void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
+                 const lockstep_device* device, std::uint64_t stream) {
+  init_call(record, kind, name, device, stream);
+  std::memset(reinterpret_cast<char*>(&record) + record.struct_size, 0,
+              sizeof record - record.struct_size);
+  record.struct_size = sizeof record;
+}
+
 void finish(lockstep_stream* stream, void* begun, bool recorded, Result result,
             const lockstep_record& record, bool makes_node) {
   CaptureBinding binding;

@@ -11,18 +11,26 @@
 
 // The one place that records. Every driver call that enqueues work goes through enqueue():
 // begin() before the call, end() after it, bound to its node when it was captured. With recording
-// off and no capture open this is two loads and two branches.
+// off and no capture open this is three loads and two branches.
 namespace lockstep::gpu {
 
-// All groups of all kinds end before this; what struct_size leaves out is not there for the reader.
+void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
+                 const lockstep_device* device, std::uint64_t stream);
+
+// The groups of all kinds end before this.
 inline constexpr std::size_t kGroupBytes = 80;
 static_assert(sizeof(lockstep_record::of.kernel) <= kGroupBytes &&
               sizeof(lockstep_record::of.copy) <= kGroupBytes &&
               sizeof(lockstep_record::of.set) <= kGroupBytes &&
-              sizeof(lockstep_record::of.memory) <= kGroupBytes);
+              sizeof(lockstep_record::of.graph_launch) <= kGroupBytes &&
+              sizeof(lockstep_record::of.event) <= kGroupBytes &&
+              sizeof(lockstep_record::of.memory) <= kGroupBytes &&
+              sizeof(lockstep_record::of.mark) <= kGroupBytes);
 
-inline void init_record(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
-                        const lockstep_device* device, std::uint64_t stream) {
+// A record for begin() alone, which is read up to struct_size: what lies behind the groups is not
+// cleared, on the path of every recorded launch.
+inline void init_call(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
+                      const lockstep_device* device, std::uint64_t stream) {
   record.struct_size = offsetof(lockstep_record, of) + kGroupBytes;
   record.kind = kind;
   record.flags = 0;
@@ -66,7 +74,7 @@ Result enqueue(lockstep_stream* stream, lockstep_record_kind kind, std::uint32_t
   if (!recorded && !captures_open()) [[likely]]
     return perform();
   lockstep_record record;
-  init_record(record, kind, name, stream->device, identity_of(stream));
+  init_call(record, kind, name, stream->device, identity_of(stream));
   fill(record);
   void* const begun = recorded ? recorder().begin(&record) : nullptr;
   const Result result = perform();
@@ -92,7 +100,7 @@ Result record_call(lockstep_device* device, std::uint64_t stream, lockstep_recor
   if (!recording()) [[likely]]
     return perform();
   lockstep_record record;
-  init_record(record, kind, name, device, stream);
+  init_call(record, kind, name, device, stream);
   fill(record);
   void* const begun = recorder().begin(&record);
   const Result result = perform();

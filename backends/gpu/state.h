@@ -35,7 +35,7 @@ extern constinit State g_state;
 
 inline Driver& driver() { return *g_state.driver; }
 inline const lockstep_recorder& recorder() { return *g_state.recorder; }
-// Are entries wanted? One load and one branch.
+// Are entries wanted? Two loads and one branch.
 inline bool recording() { return __atomic_load_n(g_state.active, __ATOMIC_RELAXED) != 0; }
 inline bool usable() { return g_state.status.load(std::memory_order_relaxed) == Status::kReady; }
 

@@ -24,6 +24,7 @@ Ring* my_ring() noexcept {
 [[gnu::hot]] EntryRecord* write_entry(Ring* ring, const lockstep_record& record, RecordType type,
                                       std::uint32_t state) noexcept {
   if (!enter(ring)) return nullptr;
+  constexpr std::uint32_t kLikely = 512;  // a larger one is no guide to the next
   bool with_arguments = false;
   const bool kernel = record.kind == LOCKSTEP_RECORD_KERNEL;
   const std::uint32_t size =
@@ -37,6 +38,7 @@ Ring* my_ring() noexcept {
     }
     if (__builtin_expect(t_private != 0, 0)) entry->flags |= kRecordPrivate;
     publish_record(ring, &entry->header, type, size, state);
+    if (size <= kLikely) expect_records(ring, size);
   }
   leave(ring);
   return entry;

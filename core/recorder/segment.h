@@ -38,9 +38,9 @@ inline unsigned char* reserve_record(Ring* ring, std::uint32_t size) noexcept {
   return ring->data() + ring->write_offset;
 }
 
-/// Asks for the memory of the next records. They are written behind instructions that wait until
-/// all that was written before has its cache line, which a drainer on another core may hold, or
-/// nobody.
+/// Asks for the memory of the next entries, taken to be like one of `size` bytes. They are written
+/// behind instructions that wait until all that was written before has its cache line, which a
+/// drainer on another core may hold, or nobody.
 inline void expect_records(Ring* ring, std::uint32_t size) noexcept {
   constexpr std::uint64_t kAhead = 512, kLine = 64;
   const std::uint64_t end = ring->write_offset + kAhead + size;
@@ -64,7 +64,6 @@ inline void publish_record(Ring* ring, RecordHeader* record, RecordType type, st
   record->time = clock_ticks(g_clock);
   record->sequence = g_control->sequence.fetch_add(1, std::memory_order_acq_rel);
   ring->head.store(ring->write_position, std::memory_order_release);
-  expect_records(ring, size);
 }
 
 /// Publishes bytes of any length in pieces. The ring is not busy.

@@ -245,7 +245,8 @@ typedef struct lockstep_recorder {
   /* The number of a text, the same for equal bytes. Takes a lock: call it when objects are made,
    * not when they are launched. Texts are never forgotten. */
   uint32_t (*intern)(const char* text, size_t length);
-  /* Before the driver call. Takes the process-wide sequence number and copies the record. Null
+  /* Before the driver call. Takes the process-wide sequence number and copies the record, of which
+   * struct_size may leave out what lies behind the group of its kind. Null
    * when nothing is wanted of it, also for kinds alloc and free, whose entries memory() makes.
    * Waits when the calling thread's ring is full. */
   void* (*begin)(const lockstep_record* record);
