@@ -52,7 +52,6 @@ lockstep_code HipDriver::start(lockstep_error* error) {
   return code;
 }
 
-
 const char* HipDriver::result_name(gpu::Result result) const {
   if (call_.hipGetErrorName_ == nullptr) return "";
   const char* text = call_.hipGetErrorName_(static_cast<hipError_t>(result));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "retired_streams.h"
 
+#include <algorithm>
+
 #include "device_scope.h"
 
 namespace lockstep::hip {
@@ -12,56 +14,63 @@ int RetiredStreams::ask(hipStream_t stream) {
   return result;
 }
 
-// `answer` is not "not ready": the stream is ready, or there is a failure, behind which nothing
-// runs any more, or a capture that was left open, in which nothing does.
-int RetiredStreams::destroy_now(hipStream_t stream, int answer) {
+// Puts an event behind what the runtime may have left on the hardware queue. Without it the stream
+// goes as it would have: there is nobody to tell.
+void RetiredStreams::mark(Retired& retired) {
+  retired.marked = true;
   int ordinal = 0;
-  if (records_event_ && answer == hipSuccess && call_.hipStreamGetDevice_ != nullptr &&
-      call_.hipStreamGetDevice_(stream, &ordinal) == hipSuccess) {
-    const DeviceScope scope(call_, ordinal);
-    hipEvent_t event = nullptr;
-    // Without the event the stream goes as it would have: there is nobody to tell. It is waited for
-    // by way of its stream, since hipStreamDestroy would wait behind host functions of others, too.
-    if (call_.hipEventCreateWithFlags_(&event, hipEventDisableTiming) != hipSuccess) {
-      call_.hipGetLastError_();
-    } else {
-      if (call_.hipEventRecord_(event, stream) != hipSuccess ||
-          call_.hipStreamSynchronize_(stream) != hipSuccess) {
-        call_.hipGetLastError_();
-      }
-      call_.hipEventDestroy_(event);
-    }
+  if (call_.hipStreamGetDevice_ == nullptr ||
+      call_.hipStreamGetDevice_(retired.stream, &ordinal) != hipSuccess) {
+    return;
   }
-  return call_.hipStreamDestroy_(stream);
+  const DeviceScope scope(call_, ordinal);
+  if (call_.hipEventCreateWithFlags_(&retired.event, hipEventDisableTiming) != hipSuccess) {
+    retired.event = nullptr;
+    call_.hipGetLastError_();
+  } else if (call_.hipEventRecord_(retired.event, retired.stream) != hipSuccess) {
+    call_.hipGetLastError_();
+  }
+}
+
+// Destroys the stream if that needs no waiting. An answer that is neither "ready" nor "not ready"
+// is a failure, behind which nothing runs any more, or a capture that was left open, in which
+// nothing does.
+bool RetiredStreams::finish(Retired& retired, int* result) {
+  int answer = ask(retired.stream);
+  if (records_event_ && answer == hipSuccess && !retired.marked) {
+    mark(retired);
+    answer = ask(retired.stream);
+  }
+  if (answer == hipErrorNotReady) return false;
+  if (retired.event != nullptr) call_.hipEventDestroy_(retired.event);
+  *result = call_.hipStreamDestroy_(retired.stream);
+  return true;
 }
 
 int RetiredStreams::destroy(hipStream_t stream) {
   sweep();
-  const int answer = ask(stream);
-  if (answer != hipErrorNotReady) return destroy_now(stream, answer);
+  Retired retired{stream};
+  int result = hipSuccess;
+  if (finish(retired, &result)) return result;
   const std::lock_guard lock(mutex_);
-  streams_.push_back(stream);
+  streams_.push_back(retired);
   return hipSuccess;
 }
 
 void RetiredStreams::sweep() {
-  std::vector<hipStream_t> taken, still;
+  std::vector<Retired> taken;
   {
     const std::lock_guard lock(mutex_);
     if (streams_.empty()) return;
     taken.swap(streams_);  // another thread sees each of them once
   }
-  for (const hipStream_t stream : taken) {
-    const int answer = ask(stream);
-    if (answer == hipErrorNotReady) {
-      still.push_back(stream);
-    } else {
-      // A failure can only say that the runtime is going down, or what the stream's work came to.
-      destroy_now(stream, answer);
-    }
-  }
+  std::erase_if(taken, [this](Retired& retired) {
+    int result =
+        hipSuccess;  // can only say that the runtime is going down, or what the work came to
+    return finish(retired, &result);
+  });
   const std::lock_guard lock(mutex_);
-  streams_.insert(streams_.end(), still.begin(), still.end());
+  streams_.insert(streams_.end(), taken.begin(), taken.end());
 }
 
 }  // namespace lockstep::hip

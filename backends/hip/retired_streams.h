@@ -17,7 +17,8 @@ namespace lockstep::hip {
 // 7.2 puts packets on a stream's hardware queue when it stages copies from pageable memory, which
 // neither hipStreamQuery nor hipStreamDestroy waits for, and which complete signals that
 // hipStreamDestroy destroys: the GPU then writes to what may be another stream's signal. From 7.0
-// on an event is recorded behind them and waited for, which nothing but them can hold up.
+// on an event is recorded behind them, and the stream is destroyed once that is reached. Not of a
+// stream in which somebody else's capture is open: it takes no event of ours.
 //
 // Thread-safe; no lock is held while the runtime is called.
 class RetiredStreams {
@@ -32,14 +33,20 @@ class RetiredStreams {
   void sweep();
 
  private:
+  struct Retired {
+    hipStream_t stream = nullptr;
+    hipEvent_t event = nullptr;
+    bool marked = false;  // the event was recorded, or cannot be
+  };
   // hipStreamQuery's answer.
   int ask(hipStream_t stream);
-  int destroy_now(hipStream_t stream, int answer);
+  void mark(Retired& retired);
+  bool finish(Retired& retired, int* result);
 
   const Functions& call_;
   bool records_event_ = false;
   std::mutex mutex_;
-  std::vector<hipStream_t> streams_;
+  std::vector<Retired> streams_;
 };
 
 }  // namespace lockstep::hip

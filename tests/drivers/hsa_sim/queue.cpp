@@ -130,7 +130,11 @@ class Processor {
       count = static_cast<std::size_t>(end - open.begin());
       if (count <= enough) break;
       // Any of several: none of them alone can be slept on for long.
-      wait_until(*open[0], HSA_SIGNAL_CONDITION_EQ, 0, now() + (all ? kLookAgain : 50'000));
+      const std::uint64_t deadline = now() + (all ? kLookAgain : 50'000);
+      if (wait_until(*open[0], HSA_SIGNAL_CONDITION_EQ, 0, deadline) == 0) {
+        open[0] = open[--count];
+        if (count <= enough) break;
+      }
     }
     return packet.completion_signal;
   }
