@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <map>
-#include <mutex>
-#include <set>
 #include <sstream>
-#include <thread>
 
+#include "drivers/digits_faults.h"
 #include "hip_environment.h"
 #include "support/temp_folder.h"
 
@@ -56,33 +52,6 @@ std::vector<std::string> calls_of_digits(const Library& library) {
   return calls;
 }
 
-// First and last call of every function, then evenly spread ones.
-std::set<std::size_t> sample(const std::vector<std::string>& calls, std::size_t wanted) {
-  std::map<std::string, std::pair<std::size_t, std::size_t>> ends;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    ends.try_emplace(calls[i], i + 1, i + 1).first->second.second = i + 1;
-  }
-  std::set<std::size_t> points;
-  for (const auto& [name, range] : ends) points.insert({range.first, range.second});
-  const std::size_t spread = wanted > points.size() ? wanted - points.size() : 0;
-  for (std::size_t i = 0; i < spread; ++i) points.insert(1 + i * calls.size() / spread);
-  return points;
-}
-
-// By LOCKSTEP_FAULT_POINTS "all", or "I/N" for every N-th from the I-th on.
-std::set<std::size_t> wanted_points(const std::vector<std::string>& calls, std::size_t sampled) {
-  const char* wanted = std::getenv("LOCKSTEP_FAULT_POINTS");
-  if (wanted == nullptr) return sample(calls, sampled);
-  std::size_t part = 1, parts = 1;
-  if (std::string(wanted) != "all" &&
-      (std::sscanf(wanted, "%zu/%zu", &part, &parts) != 2 || part < 1 || part > parts)) {
-    ADD_FAILURE() << "LOCKSTEP_FAULT_POINTS=" << wanted << " is neither \"all\" nor I/N";
-  }
-  std::set<std::size_t> points;
-  for (std::size_t point = part; point <= calls.size(); point += parts) points.insert(point);
-  return points;
-}
-
 int plausible_code(const std::string& call) {
   if (call.rfind("hiprtc", 0) == 0) return 6;
   if (call == "hipMalloc" || call == "hipHostMalloc") return 2;
@@ -91,61 +60,12 @@ int plausible_code(const std::string& call) {
   return 999;
 }
 
-int count(const std::string& text, const std::string& of) {
-  int found = 0;
-  for (std::size_t at = text.find(of); at != text.npos; at = text.find(of, at + 1)) ++found;
-  return found;
-}
-
-enum class Outcome { kRight, kTypedError, kUndecided, kBad };
-
-Outcome outcome_of(const ProcessResult& result) {
-  const bool classes = count(result.out, "349 of 360 right") == 3;
-  const bool traces = count(result.out, "2472 and 2472 entries, equal") == 1;
-  if (result.timed_out) return Outcome::kBad;
-  if (result.exit_code == 0 && classes && traces && count(result.out, "replay verified") == 3) {
-    return Outcome::kRight;
-  }
-  // Without the layout of a kernel's arguments the classes are right all the same, but that a
-  // replay does what eager execution does is not claimed.
-  if (result.exit_code == 1 && classes && traces && count(result.out, "could not be decided") > 0) {
-    return Outcome::kUndecided;
-  }
-  const bool code = result.exit_code >= 3 && result.exit_code <= 5;
-  return code && count(result.err, "lockstep-digits: ") == 1 ? Outcome::kTypedError : Outcome::kBad;
-}
-
 void fail_every_call_once(const Library& library, std::size_t least, std::size_t sampled) {
   const std::vector<std::string> calls = calls_of_digits(library);
   ASSERT_GT(calls.size(), least);
-  const std::set<std::size_t> chosen = wanted_points(calls, sampled);
-  const std::vector<std::size_t> points(chosen.begin(), chosen.end());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::map<Outcome, int> outcomes;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < points.size(); i = next++) {
-      const std::string& call = calls[points[i] - 1];
-      const std::string fault =
-          "*:" + std::to_string(points[i]) + ":" + std::to_string(plausible_code(call));
-      const ProcessResult result = run_digits(library, "_FAIL", fault);
-      const Outcome outcome = outcome_of(result);
-      const std::lock_guard lock(mutex);
-      ++outcomes[outcome];
-      EXPECT_NE(outcome, Outcome::kBad)
-          << fault << " (" << call << "): exit code " << result.exit_code
-          << (result.timed_out ? ", timed out\n" : "\n") << result.out << result.err;
-    }
-  };
-  std::vector<std::thread> workers;
-  for (int i = 0; i < 2; ++i) workers.emplace_back(work);
-  for (std::thread& worker : workers) worker.join();
-  std::cout << library.prefix << " calls: " << calls.size()
-            << "; failed one at a time: " << points.size()
-            << "; typed errors: " << outcomes[Outcome::kTypedError]
-            << ", right results: " << outcomes[Outcome::kRight]
-            << ", right and said to be undecided: " << outcomes[Outcome::kUndecided] << '\n';
-  EXPECT_GT(outcomes[Outcome::kTypedError], 0);
+  test_drivers::fail_each_call_once(
+      library.prefix, calls, sampled, plausible_code,
+      [&](const std::string& fault) { return run_digits(library, "_FAIL", fault); });
 }
 
 TEST(HipFaults, EveryCallOfTheRuntimeFailedOnce) { fail_every_call_once(kRuntime, 5000, 150); }
