@@ -79,7 +79,7 @@ constexpr char kCupti[] = "cuLaunchKernel, in another, with a CUPTI callback";
 
 class Bench {
  public:
-  explicit Bench(int processor) : processor_(processor) {
+  Bench(int at, bool with_rivals) : processor_(at) {
     context_ = device_.native_handle();
     function_ = kernel_.native_handle();
     must(raw_.set_context(context_), "cuCtxSetCurrent");
@@ -91,6 +91,12 @@ class Bench {
     exec_ = graph.instantiate();
     raw_exec_ = exec_.native_handle();
     own(private_stream_, true, true);  // the trace's thread begins before this one is bound
+    // The processes beside set themselves up before this one is bound, free as it is.
+    const std::string processor = std::to_string(processor_);
+    if (with_rivals) {
+      cupti_.emplace((kUnderCupti + processor).c_str());
+      beside_.emplace((kWithout + processor).c_str());
+    }
     bench::stay_on(processor_);
   }
 
@@ -120,9 +126,7 @@ class Bench {
   }
 
   Table recording() {
-    const std::string processor = std::to_string(processor_);
-    bench::BenchProcess cupti((kUnderCupti + processor).c_str());
-    bench::BenchProcess beside((kWithout + processor).c_str());
+    bench::BenchProcess &cupti = *cupti_, &beside = *beside_;
     touch_ring();
     std::vector<bench::Contender> contenders = {
         {kRaw, [&] { return raw(false); }},
@@ -264,6 +268,7 @@ class Bench {
   }
 
   const int processor_;
+  std::optional<bench::BenchProcess> cupti_, beside_;
   ls::Device device_ = ls::Device::open("cuda:0");
   ls::Stream stream_ = device_.create_stream();
   // Its native handle is never asked for: of a stream whose handle others know, each recorded call
@@ -291,7 +296,7 @@ int run(const std::string& json_path) {
     nothing.notes = {std::string("not measured: ") + error.what()};
     return bench::report({nothing}, json_path) ? 0 : 1;
   }
-  Bench subject(sched_getcpu());
+  Bench subject(sched_getcpu(), true);
   const Table launches = subject.launches();
   const Table verification = subject.verification();
   const Table recording = subject.recording();
@@ -301,8 +306,7 @@ int run(const std::string& json_path) {
 
 /// As one of the processes beside.
 int serve(bool under_cupti, int processor) {
-  bench::go_anywhere();
-  Bench subject(processor);
+  Bench subject(processor, false);
   if (!under_cupti) {
     bench::serve_batches(true, "no subscriber", [&] { return subject.plain_batch(); });
   } else {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -27,9 +26,12 @@ double quantile(std::vector<double> values, double q) {
 
 Interval interval(const std::vector<double>& values) {
   // How many values of n lie below the true median is binomial: n/2, give or take 0.98 sqrt(n).
-  const double aside =
-      std::min(0.5, 0.98 / std::sqrt(static_cast<double>(std::max<std::size_t>(1, values.size()))));
-  return {quantile(values, 0.5 - aside), quantile(values, 0.5), quantile(values, 0.5 + aside)};
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const auto n = static_cast<double>(sorted.size());
+  const double rank = std::floor(n / 2 - 0.98 * std::sqrt(n));  // from 1, outwards
+  const std::size_t low = rank < 1 ? 0 : static_cast<std::size_t>(rank) - 1;
+  return {sorted[low], quantile(sorted, 0.5), sorted[sorted.size() - 1 - low]};
 }
 
 template <class Combine>
@@ -139,12 +141,6 @@ void stay_on(int processor) {
   if (sched_setaffinity(0, sizeof one, &one) != 0) {
     throw std::runtime_error("cannot stay on processor " + std::to_string(processor));
   }
-}
-
-void go_anywhere() {
-  cpu_set_t all;
-  std::memset(&all, 0xff, sizeof all);
-  sched_setaffinity(0, sizeof all, &all);
 }
 
 double seconds(const std::function<void()>& work) {

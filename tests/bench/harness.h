@@ -72,9 +72,8 @@ Table measure(std::string title, std::string unit, const std::vector<Contender>&
 /// Keeps the calling thread on one processor: no round pays for a move, and processes that are
 /// measured in turn are measured on the same one. Threads made before stay free; those that it
 /// makes later, and processes, begin on that processor too.
+/// \throws std::runtime_error when the system refuses.
 void stay_on(int processor);
-/// Lets it go again.
-void go_anywhere();
 
 /// Seconds that `work` took.
 double seconds(const std::function<void()>& work);
