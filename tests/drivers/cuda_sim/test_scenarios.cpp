@@ -262,7 +262,9 @@ TEST_F(CudaScenario, BlockingUploadIsNotOrderedForOtherStreams) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the data race that ThreadSanitizer would report is what this test shows";
 #endif
-  // Up to 256 KiB it is chance on a GPU: 0 of 200, 2 of 20 and 200 of 200 were all seen.
+  // Each size alone is chance on a GPU: up to 256 KiB 0 of 200, 2 of 20 and 200 of 200 were seen,
+  // at 16 MiB 0 of 20, at 64 MiB 0 and 29 of 200; near a mebibyte never less than 197 of 200.
+  int stale_above = 0;
   const std::size_t sizes[] = {65536, 262144, 1146880, 16 << 20};
   CUdeviceptr big = 0;
   ASSERT_EQ(cuMemAlloc(&big, 16 << 20), CUDA_SUCCESS);
@@ -278,10 +280,9 @@ TEST_F(CudaScenario, BlockingUploadIsNotOrderedForOtherStreams) {
       ASSERT_EQ(cuMemcpyDtoH(&read, driver.y, 4), CUDA_SUCCESS);
       if (read != static_cast<float>(round)) ++stale;
     }
-    if (bytes > 262144) {
-      EXPECT_GT(stale, 0) << bytes;
-    }
+    if (bytes > 262144) stale_above += stale;
   }
+  EXPECT_GT(stale_above, 0);
   EXPECT_EQ(cuMemFree(big), CUDA_SUCCESS);
 }
 
