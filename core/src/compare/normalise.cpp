@@ -122,20 +122,22 @@ std::string without_build_ids(const std::string& name) {
   });
 }
 
+/// Takes `#3` off the end, and what that uncovers.
+void strip_ordinals(std::string& text) {
+  while (true) {
+    std::size_t begin = text.size();
+    while (begin > 0 && is_digit(text[begin - 1])) --begin;
+    if (begin == text.size() || begin == 0 || text[begin - 1] != '#') return;
+    text.resize(begin - 1);
+  }
+}
+
 /// `{lambda(float)#3}` → `{lambda(float)}`, `{unnamed type#2}` → `{unnamed type}`.
 std::string without_lambda_ordinals(const std::string& name) {
-  const std::string text = demangle(name);
   std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '#') {
-      std::size_t end = i + 1;
-      while (end < text.size() && is_digit(text[end])) ++end;
-      if (end > i + 1 && end < text.size() && text[end] == '}') {
-        i = end - 1;
-        continue;
-      }
-    }
-    result.push_back(text[i]);
+  for (const char c : demangle(name)) {
+    if (c == '}') strip_ordinals(result);
+    result.push_back(c);
   }
   return result;
 }
