@@ -27,8 +27,8 @@ static_assert(sizeof(lockstep_record::of.kernel) <= kGroupBytes &&
               sizeof(lockstep_record::of.memory) <= kGroupBytes &&
               sizeof(lockstep_record::of.mark) <= kGroupBytes);
 
-// A record for begin() alone, which is read up to struct_size: what lies behind the groups is not
-// cleared, on the path of every recorded launch.
+// A record for begin() and finish(), which look no further than struct_size: what lies behind the
+// groups is not cleared, on the path of every recorded launch.
 inline void init_call(lockstep_record& record, lockstep_record_kind kind, std::uint32_t name,
                       const lockstep_device* device, std::uint64_t stream) {
   record.struct_size = offsetof(lockstep_record, of) + kGroupBytes;

@@ -30,9 +30,15 @@ std::uint32_t group_size(const lockstep_record& record) noexcept {
   }
 }
 
-// Groups of the rarer kinds, as they are.
+}  // namespace
+
+std::uint32_t encoded_group_size(const lockstep_record& record) noexcept {
+  return rounded(sizeof(EntryRecord) + group_size(record));
+}
+
 void encode_group(EntryRecord* entry, const lockstep_record& record) noexcept {
-  auto* bytes = reinterpret_cast<unsigned char*>(entry) + sizeof(EntryRecord);
+  encode_common(entry, record, group_size(record));
+  auto* bytes = reinterpret_cast<unsigned char*>(entry + 1);
   // A caller of an older interface version may hand over less than the group: the rest is zero.
   const std::size_t known = record.struct_size > offsetof(lockstep_record, of)
                                 ? record.struct_size - offsetof(lockstep_record, of)
@@ -40,20 +46,6 @@ void encode_group(EntryRecord* entry, const lockstep_record& record) noexcept {
   const std::size_t copied = known < entry->group_size ? known : entry->group_size;
   std::memcpy(bytes, &record.of, copied);
   std::memset(bytes + copied, 0, entry->group_size - copied);
-}
-
-}  // namespace
-
-std::uint32_t encoded_size(const lockstep_record& record, bool* with_arguments) noexcept {
-  if (record.kind == LOCKSTEP_RECORD_KERNEL) return encoded_kernel_size(record, with_arguments);
-  *with_arguments = false;
-  return rounded(sizeof(EntryRecord) + group_size(record));
-}
-
-void encode(EntryRecord* entry, const lockstep_record& record, bool with_arguments) noexcept {
-  if (record.kind == LOCKSTEP_RECORD_KERNEL) return encode_kernel(entry, record, with_arguments);
-  encode_common(entry, record, group_size(record));
-  encode_group(entry, record);
 }
 
 }  // namespace lockstep::recorder

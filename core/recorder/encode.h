@@ -19,12 +19,9 @@ constexpr std::uint32_t rounded(std::uint64_t size) noexcept {
   return static_cast<std::uint32_t>((size + 7) & ~std::uint64_t{7});
 }
 
-/// Bytes that `record` takes as an EntryRecord, a multiple of 8. Arguments that would take more
-/// than the largest record are left out (*with_arguments false).
-std::uint32_t encoded_size(const lockstep_record& record, bool* with_arguments) noexcept;
-
-/// Fills everything of `entry` but its header.
-void encode(EntryRecord* entry, const lockstep_record& record, bool with_arguments) noexcept;
+/// encoded_size() and encode() of all kinds but kernels.
+std::uint32_t encoded_group_size(const lockstep_record& record) noexcept;
+void encode_group(EntryRecord* entry, const lockstep_record& record) noexcept;
 
 /// encoded_size() of a kernel.
 inline std::uint32_t encoded_kernel_size(const lockstep_record& record,
@@ -87,6 +84,21 @@ inline void encode_kernel(EntryRecord* entry, const lockstep_record& record,
     }
     value += rounded(size);
   }
+}
+
+/// Bytes that `record` takes as an EntryRecord, a multiple of 8. Arguments that would take more
+/// than the largest record are left out (*with_arguments false).
+inline std::uint32_t encoded_size(const lockstep_record& record, bool* with_arguments) noexcept {
+  if (record.kind == LOCKSTEP_RECORD_KERNEL) return encoded_kernel_size(record, with_arguments);
+  *with_arguments = false;
+  return encoded_group_size(record);
+}
+
+/// Fills everything of `entry` but its header.
+inline void encode(EntryRecord* entry, const lockstep_record& record,
+                   bool with_arguments) noexcept {
+  if (record.kind == LOCKSTEP_RECORD_KERNEL) return encode_kernel(entry, record, with_arguments);
+  encode_group(entry, record);
 }
 
 }  // namespace lockstep::recorder

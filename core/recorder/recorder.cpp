@@ -26,16 +26,10 @@ Ring* my_ring() noexcept {
   if (!enter(ring)) return nullptr;
   constexpr std::uint32_t kLikely = 512;  // a larger one is no guide to the next
   bool with_arguments = false;
-  const bool kernel = record.kind == LOCKSTEP_RECORD_KERNEL;
-  const std::uint32_t size =
-      kernel ? encoded_kernel_size(record, &with_arguments) : encoded_size(record, &with_arguments);
+  const std::uint32_t size = encoded_size(record, &with_arguments);
   auto* entry = reinterpret_cast<EntryRecord*>(reserve_record(ring, size));
   if (entry != nullptr) {
-    if (kernel) {
-      encode_kernel(entry, record, with_arguments);
-    } else {
-      encode(entry, record, with_arguments);
-    }
+    encode(entry, record, with_arguments);
     if (__builtin_expect(t_private != 0, 0)) entry->flags |= kRecordPrivate;
     publish_record(ring, &entry->header, type, size, state);
     if (size <= kLikely) expect_records(ring, size);

@@ -11,17 +11,28 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/process.h"
+#include "support/temp_folder.h"
 
 // Every call that the digits program makes of a stand-in's library, failed once: a typed error or
 // the right result, never a crash, a hang or a wrong answer.
 namespace test_drivers {
 
 using lockstep::testing::ProcessResult;
+
+// The calls of a run, by name, in their order: what a stand-in wrote to its log.
+inline std::vector<std::string> logged_calls(const std::string& file) {
+  std::istringstream lines(lockstep::testing::read_file(file));
+  std::vector<std::string> calls;
+  std::string number, name, code;
+  while (lines >> number >> name >> code) calls.push_back(name);
+  return calls;
+}
 
 // First and last call of every function, then evenly spread ones. Calls count from 1.
 inline std::set<std::size_t> sample(const std::vector<std::string>& calls, std::size_t wanted) {

@@ -119,11 +119,7 @@ std::vector<std::string> calls_of_digits() {
   const ProcessResult result = run({program("lockstep-digits"), "--device", "cuda:0"},
                                    simulated({{"CUDA_SIM_LOG", folder / "calls"}}));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  std::istringstream lines(lockstep::testing::read_file(folder / "calls"));
-  std::vector<std::string> calls;
-  std::string number, name, code;
-  while (lines >> number >> name >> code) calls.push_back(name);
-  return calls;
+  return test_drivers::logged_calls(folder / "calls");
 }
 
 int plausible_code(const std::string& call) {

@@ -45,11 +45,7 @@ std::vector<std::string> calls_of_digits(const Library& library) {
   const TempFolder folder;
   const ProcessResult result = run_digits(library, "_LOG", folder / "calls");
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  std::istringstream lines(lockstep::testing::read_file(folder / "calls"));
-  std::vector<std::string> calls;
-  std::string number, name, code;
-  while (lines >> number >> name >> code) calls.push_back(name);
-  return calls;
+  return test_drivers::logged_calls(folder / "calls");
 }
 
 int plausible_code(const std::string& call) {
