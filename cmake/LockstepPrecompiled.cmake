@@ -1,7 +1,7 @@
 # Precompiled headers, for machines that compile all of Lockstep once and without a compiler cache:
 # half of the time of such a build is the parsing of standard headers. OFF by default: a build with
-# them does not notice that a file includes less than it uses. The lane of clang does, which builds
-# without them, as who installs Lockstep does.
+# them does not notice that a file includes less than it uses. The lane of clang does: it has them
+# for the tests alone (TESTS), and builds the rest as who installs Lockstep does.
 #
 # Only headers of others, never our own: what they would rebuild is everything.
 # <iostream> is left out: it adds an initializer to each file.
@@ -15,7 +15,7 @@ set(_standard_headers
 set(_launcher ${CMAKE_CXX_COMPILER_LAUNCHER})
 set(_more_options "")
 if(_launcher MATCHES "ccache")
-  set(_more_options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  set(_more_options "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>" "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   list(PREPEND _launcher env "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime")
 endif()
 # What fewer sources share costs more than it saves.
@@ -87,7 +87,11 @@ function(_lockstep_precompile target code options libraries)
 endfunction()
 
 # The targets by what they need to be the same.
-_lockstep_all_targets(_targets "${PROJECT_SOURCE_DIR}")
+if(LOCKSTEP_PRECOMPILED_HEADERS STREQUAL "TESTS")
+  _lockstep_all_targets(_targets "${PROJECT_SOURCE_DIR}/tests")
+else()
+  _lockstep_all_targets(_targets "${PROJECT_SOURCE_DIR}")
+endif()
 set(_kinds "")
 foreach(_target IN LISTS _targets)
   get_target_property(_type ${_target} TYPE)
