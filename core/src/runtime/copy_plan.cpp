@@ -17,9 +17,27 @@ namespace {
   throw_invalid(fmt::format("{}: {}", function, what), where);
 }
 
+/// From the first byte of the first row to the end of the last slice, padding included: more than
+/// there are addresses?
+bool wraps(std::uint64_t row_bytes, const Extent& extent, std::uint64_t pitch,
+           std::uint64_t slice_pitch, const void* first) {
+  const std::uint64_t row = pitch == 0 || extent.height == 1 ? row_bytes : pitch;
+  std::uint64_t plane = 0, bytes = 0, end = 0;
+  if (__builtin_mul_overflow(row, extent.height, &plane)) return true;
+  if (slice_pitch != 0 && extent.depth != 1) plane = slice_pitch;
+  return __builtin_mul_overflow(plane, extent.depth, &bytes) ||
+         __builtin_add_overflow(reinterpret_cast<std::uintptr_t>(first), bytes, &end);
+}
+
 void check_pitches(std::uint64_t row_bytes, const Extent& extent, std::uint64_t pitch,
-                   std::uint64_t slice_pitch, const char* side, const char* function,
-                   const std::string& where) {
+                   std::uint64_t slice_pitch, const void* first, const char* side,
+                   const char* function, const std::string& where) {
+  if (wraps(row_bytes, extent, pitch, slice_pitch, first)) {
+    refuse(function, where,
+           fmt::format("{} slices of {} rows of {} bytes reach past the end of the address space "
+                       "behind the {}",
+                       extent.depth, extent.height, row_bytes, side));
+  }
   if (pitch != 0 && pitch < row_bytes) {
     refuse(function, where,
            fmt::format("{} pitch {} is smaller than a row of {} bytes", side, pitch, row_bytes));
@@ -194,10 +212,10 @@ lockstep_copy_desc describe_copy(const CopyRegion& region, const char* function,
   if (!is_empty(extent)) {
     if (region.destination == nullptr) refuse(function, where, "the destination is null");
     if (region.source == nullptr) refuse(function, where, "the source is null");
-    check_pitches(extent.width, extent, region.source_pitch, region.source_slice_pitch, "source",
-                  function, where);
+    check_pitches(extent.width, extent, region.source_pitch, region.source_slice_pitch,
+                  region.source, "source", function, where);
     check_pitches(extent.width, extent, region.destination_pitch, region.destination_slice_pitch,
-                  "destination", function, where);
+                  region.destination, "destination", function, where);
   }
   lockstep_copy_desc desc = {};
   desc.struct_size = sizeof(desc);
@@ -235,8 +253,13 @@ lockstep_set_desc describe_fill(const FillRegion& region, const char* function,
                          "{} bytes",
                          region.pitch, region.slice_pitch, region.value_size));
     }
-    check_pitches(region.extent.width * region.value_size, region.extent, region.pitch,
-                  region.slice_pitch, "destination", function, where);
+    std::uint64_t row_bytes = 0;
+    if (__builtin_mul_overflow(region.extent.width, region.value_size, &row_bytes)) {
+      refuse(function, where,
+             "a row reaches past the end of the address space behind the destination");
+    }
+    check_pitches(row_bytes, region.extent, region.pitch, region.slice_pitch, region.destination,
+                  "destination", function, where);
   }
   lockstep_set_desc desc = {};
   desc.struct_size = sizeof(desc);

@@ -168,6 +168,10 @@ void add_set_cases() {
     region.value_size = 4;
     expect_error(ls::ErrorCode::kInvalidArgument, "pitch 32 under width 64",
                  [&] { stream.fill(region); });
+    region.pitch = 0;
+    region.extent = {(std::uint64_t{1} << 62) + 1, 1, 1};  // 4 bytes where 64 bits are counted with
+    expect_error(ls::ErrorCode::kInvalidArgument, "a row past the address space",
+                 [&] { stream.fill(region); });
   });
 
   add_rule_case("set.value_size_is_checked", [](const Environment& env) {
