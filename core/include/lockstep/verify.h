@@ -80,10 +80,13 @@ struct VerifyOptions {
 /// nondeterministic and are left out, and said; so are bytes that neither run wrote, because
 /// outputs are poisoned before each), then outputs hold the complement of what eager wrote,
 /// in-place memory is restored, then replay. In-place memory is compared too, and restored after
-/// the last run. What the calling thread enqueues counts as the step's work, on whatever stream.
-/// Blocks: waits for the device before, between and after the runs. Illegal during capture. An open
-/// user trace does not see any of it. \throws Error of the runs themselves, kInvalidArgument for an
-/// empty `replay` or `step` and for
+/// the last run; where eager leaves it as it was, a note "unchanged" says that nothing can be told
+/// from it. L2 follows events of streams and waits of the calling thread; not the events that nodes
+/// of graphs record or wait for, queries that are polled, or waits on other threads. What the
+/// calling thread enqueues counts as the step's work, on whatever stream. Blocks: waits for the
+/// device before, between and after the runs. Illegal during capture. An open user trace does not
+/// see any of it.
+/// \throws Error of the runs themselves, kInvalidArgument for an empty `replay` or `step` and for
 ///         kValues without outputs; whatever `step` throws; never for a mismatch.
 LOCKSTEP_API VerifyReport verify(const GraphExec& replay, const std::function<void(Stream&)>& step,
                                  const VerifyOptions& options = {});
@@ -107,7 +110,8 @@ struct GraphVerification {
 /// Captured entries that do not name their graph go to the graph whose nodes they equal, else to
 /// the graphs in the order of their first launch. A graph that nothing was captured for (built by
 /// hand, changed since, or captured before the trace began) has a note "uncaptured" and is not
-/// verified.
+/// verified, unless its operations are those of another graph's capture: then it is compared with
+/// that, and a note "shared" says so.
 /// \throws Error as verify_traces() does.
 LOCKSTEP_API std::vector<GraphVerification> verify_recording(
     const Trace& trace, VerifyLevel level = VerifyLevel::kArguments);

@@ -46,7 +46,7 @@ class Memory {
   Memory(const Stream& stream, const VerifyOptions& options) : stream_(stream) {
     for (std::size_t i = 0; i < options.outputs.size(); ++i) {
       outputs_.push_back(options.outputs[i]);
-      compared_.push_back({fmt::format("output {}", i), true, {}, {}, {}});
+      compared_.push_back({fmt::format("output {}", i), true, {}, {}, {}, {}});
     }
     for (std::size_t i = 0; i < options.in_place.size(); ++i) {
       const View& view = options.in_place[i];
@@ -58,16 +58,18 @@ class Memory {
       });
       if (known) continue;
       outputs_.push_back(view);
-      compared_.push_back({fmt::format("in-place {}", i), false, {}, {}, {}});
+      compared_.push_back({fmt::format("in-place {}", i), false, {}, {}, {}, {}});
     }
-    // What overlaps in-place memory is restored after it was poisoned, so it is not poisoned.
+    // What lies in in-place memory is restored after it was poisoned, so it is not poisoned. Of an
+    // output that only overlaps it the rest is, or replay might leave eager's result there.
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       for (const View& view : in_place_) {
-        if (outputs_[i].data() < view.data() + view.size() &&
-            view.data() < outputs_[i].data() + outputs_[i].size()) {
+        if (outputs_[i].data() >= view.data() &&
+            outputs_[i].data() + outputs_[i].size() <= view.data() + view.size()) {
           compared_[i].poisoned = false;
         }
       }
+      if (!compared_[i].poisoned) compared_[i].before = read(outputs_[i]);
     }
   }
 

@@ -44,6 +44,7 @@ struct Capture {
   std::vector<LaunchTraceEntry> entries;
   std::vector<std::uint64_t> hashes;  ///< of the core kinds, sorted
   bool used = false;
+  Key names{-1, 0};  ///< the graph of the trace that it says it became, where it says so
 };
 
 std::vector<std::uint64_t> sorted_hashes(const std::vector<LaunchTraceEntry>& entries) {
@@ -134,8 +135,9 @@ std::vector<const Capture*> assign(const Trace& trace, const std::vector<Key>& g
                          (capture.label.second == 0 || first->first == capture.label);
     return defined ? first->first : Key{-1, 0};
   };
-  const auto names_defined = [&](const Capture& capture) { return named_by(capture).first >= 0; };
-  assign_where([&](const Key& key, const Capture& capture) { return named_by(capture) == key; });
+  for (Capture& capture : captures) capture.names = named_by(capture);
+  const auto names_defined = [](const Capture& capture) { return capture.names.first >= 0; };
+  assign_where([&](const Key& key, const Capture& capture) { return capture.names == key; });
   assign_where([&](const Key& key, const Capture& capture) {
     return !capture.used && !names_defined(capture) && equals(key, capture);
   });
@@ -175,6 +177,16 @@ GraphVerification verify_graph(const Trace& trace, Key key, const Capture* captu
     return result;
   }
   result.report = verifying::compare(eager, replay, {level, {}});
+  if (capture != nullptr && capture->names.first >= 0 && capture->names.first != key.first) {
+    VerifyFinding note;
+    note.note = true;
+    note.what = "shared";
+    note.message = fmt::format(
+        "nothing names graph {} version {} as what it became; it is compared with the capture of "
+        "graph {}, whose operations are the same: instantiated twice, or built by hand alike",
+        key.first, key.second, capture->names.first);
+    result.report.findings.push_back(std::move(note));
+  }
   if (graph.nodes.empty()) {
     for (VerifyFinding& finding : result.report.findings) {
       if (finding.what == "empty") {

@@ -78,6 +78,13 @@ bool compare_memory(const ComparedMemory& memory, std::vector<VerifyFinding>& fi
                     "{}",
                     memory.name, unwritten, size, first_unwritten)));
   }
+  if (size != 0 && memory.before == memory.first_eager) {
+    findings.push_back(value_finding(
+        "unchanged", true,
+        fmt::format("{}: eager leaves all {} bytes as they were, and so does a replay that writes "
+                    "none of them; give it inputs that change them",
+                    memory.name, size)));
+  }
   return different == 0;
 }
 

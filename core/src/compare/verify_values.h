@@ -21,6 +21,7 @@ struct ComparedMemory {
   std::string name;      ///< "output 0"
   bool poisoned = true;  ///< false: in-place memory, whose first content is restored instead
   std::vector<std::byte> first_eager, second_eager, replay;
+  std::vector<std::byte> before;  ///< what was restored; empty where poisoned
 };
 
 /// Before replay an output holds the complement of what eager wrote, so that every byte that

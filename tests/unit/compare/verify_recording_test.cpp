@@ -125,6 +125,23 @@ TEST(VerifyRecording, EntriesThatNameTheirGraph) {
   EXPECT_TRUE(results[1].report.ok()) << to_text(results[1].report);
 }
 
+TEST(VerifyRecording, GraphComparedWithTheCaptureOfAnotherSaysSo) {
+  Trace trace = trace_of(
+      {captured(kernel("a", 1), 0), captured(kernel("b", 1), 0), launch(0), launch(1), launch(2)});
+  define(trace, 0, {kernel("a"), kernel("b")}, {{0, 1}});
+  define(trace, 1, {kernel("a"), kernel("b")}, {{0, 1}});  // instantiated again, or built by hand
+  define(trace, 2, {kernel("a"), kernel("c")}, {{0, 1}});
+  const auto results = verify_recording(trace, VerifyLevel::kOrder);
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_TRUE(results[0].report.findings.empty()) << to_text(results[0].report);
+  EXPECT_EQ(results[1].report.verified, VerifyLevel::kOrder) << to_text(results[1].report);
+  const VerifyFinding* note = find(results[1].report, VerifyLevel::kCounts, "shared", true);
+  ASSERT_NE(note, nullptr) << to_text(results[1].report);
+  EXPECT_THAT(note->message, HasSubstr("it is compared with the capture of graph 0"));
+  EXPECT_FALSE(results[2].report.ok());
+  EXPECT_NE(find(results[2].report, VerifyLevel::kCounts, "uncaptured", true), nullptr);
+}
+
 TEST(VerifyRecording, EntriesThatNameNoGraphGoToTheOneTheyEqualElseByOrder) {
   Trace trace =
       trace_of({captured(kernel("a", 1)), captured(kernel("b", 1)), launch(0),

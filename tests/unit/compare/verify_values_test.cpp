@@ -222,6 +222,35 @@ TEST_F(VerifyValues, InPlaceMemoryIsRestoredBeforeEveryRunAndAfterTheLast) {
   EXPECT_EQ(left, std::vector<float>(kCount, 10.0f));
 }
 
+TEST_F(VerifyValues, WhatLiesBesideInPlaceMemoryIsPoisonedToo) {
+  Buffer<float> other = device_->allocate<float>(kCount);
+  const GraphExec replay = capture([&](const StreamRef& stream) {
+    stream.launch(kernel_named("scale"), {.grid = 4, .block = 64}, other, x_, 2.0f, kCount);
+  });
+  VerifyOptions options = values_of_y();
+  options.in_place = {as_bytes(y_).subview(512, 4)};
+  const VerifyReport report = verify(
+      replay, [&](Stream& stream) { scale(stream); }, options);
+  EXPECT_EQ(report.verified, VerifyLevel::kArguments) << to_text(report);
+  ASSERT_NE(find(report, VerifyLevel::kValues, "value"), nullptr);
+  EXPECT_THAT(find(report, VerifyLevel::kValues, "value")->message,
+              HasSubstr("bytes differ; first at offset 0"));
+}
+
+TEST_F(VerifyValues, InPlaceMemoryThatEagerDoesNotChangeIsSaid) {
+  const auto step = [&](const StreamRef& stream) { scale(stream); };
+  step(stream_);
+  stream_.synchronize();  // y holds already what the step writes
+  VerifyOptions options = values_of_y();
+  options.in_place = {as_bytes(y_)};
+  const VerifyReport report = verify(
+      capture(step), [&](Stream& stream) { step(stream); }, options);
+  EXPECT_EQ(report.verified, VerifyLevel::kValues) << to_text(report);
+  ASSERT_NE(find(report, VerifyLevel::kValues, "unchanged", true), nullptr) << to_text(report);
+  EXPECT_THAT(find(report, VerifyLevel::kValues, "unchanged", true)->message,
+              HasSubstr("eager leaves all 1024 bytes as they were"));
+}
+
 TEST_F(VerifyValues, TracesOfTheCallerSeeNothing) {
   const GraphExec replay = capture([&](const StreamRef& stream) { scale(stream); });
   Tracer::begin();
