@@ -198,6 +198,8 @@ int main(int argc, char** argv) {
       case ls::ErrorCode::kNotFound:
       case ls::ErrorCode::kInputOutput:
         return kBadInput;
+      case ls::ErrorCode::kInvalidArgument:
+        return kUsage;
       default:
         return kInternal;
     }
