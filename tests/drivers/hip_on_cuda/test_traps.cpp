@@ -45,10 +45,12 @@ TEST(HipTraps, CapturesThatFailLeaveNothingBehind) {
   EXPECT_THAT(outcome.out, HasSubstr("by hipDeviceSynchronize"));
   EXPECT_THAT(outcome.out, HasSubstr("begin: ok\nallocate elsewhere: ok\nnodes: 1\n"));
   EXPECT_THAT(outcome.out, HasSubstr("same streams: 1\nvalue: 2\n"));
-  // The runtime saw no call that fails.
+  // The runtime saw no call that fails; 600 is hipErrorNotReady, the answer while work is pending.
   std::istringstream lines(outcome.calls);
   std::string number, name, code;
-  while (lines >> number >> name >> code) EXPECT_TRUE(code == "0" || code == "1") << name << code;
+  while (lines >> number >> name >> code) {
+    EXPECT_TRUE(code == "0" || code == "1" || code == "600") << name << " " << code;
+  }
   EXPECT_THAT(outcome.calls, Not(HasSubstr("hipStreamEndCapture 9")));
 }
 
