@@ -63,13 +63,16 @@ class Memory {
     // What lies in in-place memory is restored after it was poisoned, so it is not poisoned. Of an
     // output that only overlaps it the rest is, or replay might leave eager's result there.
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      for (const View& view : in_place_) {
-        if (outputs_[i].data() >= view.data() &&
-            outputs_[i].data() + outputs_[i].size() <= view.data() + view.size()) {
-          compared_[i].poisoned = false;
+      for (std::size_t j = 0; j < in_place_.size(); ++j) {
+        const std::ptrdiff_t offset = outputs_[i].data() - in_place_[j].data();
+        const auto size = static_cast<std::ptrdiff_t>(outputs_[i].size());
+        if (offset < 0 || offset + size > static_cast<std::ptrdiff_t>(in_place_[j].size())) {
+          continue;
         }
+        compared_[i].poisoned = false;
+        const auto first = initial_[j].begin() + offset;
+        compared_[i].before.assign(first, first + size);
       }
-      if (!compared_[i].poisoned) compared_[i].before = read(outputs_[i]);
     }
   }
 

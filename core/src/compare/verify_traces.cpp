@@ -20,13 +20,18 @@ void require_trace_level(VerifyLevel level) {
               "compares values (L4)");
 }
 
+VerifyFinding finding_of(std::string what, bool note, std::string message) {
+  VerifyFinding finding;
+  finding.note = note;
+  finding.what = std::move(what);
+  finding.message = std::move(message);
+  return finding;
+}
+
 /// A trace that is not whole is never equal to anything.
 void refuse_incomplete(const Trace& trace, std::string_view side, VerifyReport& report) {
   const auto fail = [&](std::string what, std::string message) {
-    VerifyFinding finding;
-    finding.what = std::move(what);
-    finding.message = std::move(message);
-    report.findings.push_back(std::move(finding));
+    report.findings.push_back(finding_of(std::move(what), false, std::move(message)));
     report.verified.reset();
   };
   if (!trace.footer.present) {
@@ -165,27 +170,22 @@ GraphVerification verify_graph(const Trace& trace, Key key, const Capture* captu
   launch.graph_version = key.second;
   if (capture == nullptr && !graph.nodes.empty()) {
     result.report.requested = level;
-    VerifyFinding note;
-    note.note = true;
-    note.what = "uncaptured";
-    note.message = fmt::format(
-        "the capture of graph {} version {} was not recorded: it was captured before the trace "
-        "began, built by hand or changed since",
-        key.first, key.second);
-    result.report.findings.push_back(std::move(note));
+    result.report.findings.push_back(finding_of(
+        "uncaptured", true,
+        fmt::format("the capture of graph {} version {} was not recorded: it was captured before "
+                    "the trace began, built by hand or changed since",
+                    key.first, key.second)));
     result.report.replay = view(replay);
     return result;
   }
   result.report = verifying::compare(eager, replay, {level, {}});
   if (capture != nullptr && capture->names.first >= 0 && capture->names.first != key.first) {
-    VerifyFinding note;
-    note.note = true;
-    note.what = "shared";
-    note.message = fmt::format(
-        "nothing names graph {} version {} as what it became; it is compared with the capture of "
-        "graph {}, whose operations are the same: instantiated twice, or built by hand alike",
-        key.first, key.second, capture->names.first);
-    result.report.findings.push_back(std::move(note));
+    result.report.findings.push_back(finding_of(
+        "shared", true,
+        fmt::format("nothing names graph {} version {} as what it became; it is compared with the "
+                    "capture of graph {}, whose operations are the same: instantiated twice, or "
+                    "built by hand alike",
+                    key.first, key.second, capture->names.first)));
   }
   if (graph.nodes.empty()) {
     for (VerifyFinding& finding : result.report.findings) {
@@ -259,12 +259,10 @@ void verify_ranges(const Trace& trace, VerifyLevel level, std::vector<GraphVerif
     GraphVerification& result = results.emplace_back();
     result.label = range.label;
     result.report.requested = level;
-    VerifyFinding finding;
-    finding.what = "unpaired";
-    finding.message =
+    result.report.findings.push_back(finding_of(
+        "unpaired", false,
         fmt::format("the range \"{}{}\" has no partner \"{}{}\"", range.replay ? "replay" : "eager",
-                    range.label, range.replay ? "eager" : "replay", range.label);
-    result.report.findings.push_back(std::move(finding));
+                    range.label, range.replay ? "eager" : "replay", range.label)));
   }
 }
 

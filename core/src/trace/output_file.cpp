@@ -32,8 +32,9 @@ struct OutputFile::Impl {
 
   Error error(std::string_view doing, int reason) const {
     std::string hint;
-    if (reason == EEXIST)
+    if (reason == EEXIST) {
       hint = " (to have it replaced: --force, or LOCKSTEP_TRACE_FORCE=1 beside LOCKSTEP_TRACE)";
+    }
     ErrorContext context;
     context.where = path.string();
     context.call = "write";
