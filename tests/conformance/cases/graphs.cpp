@@ -227,13 +227,26 @@ void add_graph_cases() {
     expect_equal(read(*c), std::vector<int>{1}, "the node switched on again");
   });
 
-  add_rule_case("graph.unknown_dependency_is_refused", [](const Environment& env) {
+  add_rule_case("graph.nodes_that_cannot_be_are_refused", [](const Environment& env) {
     const auto value = env.device().allocate<int>(1);
     ls::Graph graph = env.device().create_graph();
     expect_error(ls::ErrorCode::kInvalidArgument, "a dependency on node 3 of an empty graph", [&] {
       graph.add_kernel({ls::GraphNode{3}}, env.kernel("add_constant<int>"), {.grid = 1, .block = 1},
                        value, 1, 1);
     });
+    const std::vector<char> pageable(64);
+    ls::CopyRegion region;
+    region.destination = value.data();
+    for (const ls::Extent& extent : kPastTheAddressSpace) {
+      region.extent = extent;
+      for (const void* source :
+           {static_cast<const void*>(value.data()), static_cast<const void*>(pageable.data())}) {
+        region.source = source;
+        expect_error(ls::ErrorCode::kInvalidArgument, "a node that copies past the address space",
+                     [&] { graph.add_copy({}, region); });
+      }
+    }
+    expect_equal(graph.node_count(), 0u, "nodes");
   });
 
   add_rule_case("graph.destroyed_with_a_launch_in_flight", [](const Environment& env) {

@@ -103,6 +103,13 @@ void add_device_cases();
 void add_verify_cases();
 void add_field_cases();
 
+/// Whose bytes are 0, 8 or past the last address where 64 bits are all that is counted with.
+inline constexpr ls::Extent kPastTheAddressSpace[] = {
+    {std::uint64_t{1} << 32, std::uint64_t{1} << 32, 1},
+    {8, (std::uint64_t{1} << 61) + 1, 1},
+    {8, 1, (std::uint64_t{1} << 61) + 1},
+    {UINT64_MAX, 1, 1}};
+
 // --- checks ---
 
 [[noreturn]] inline void fail(const std::string& message) { throw CheckFailure(message); }
