@@ -37,7 +37,7 @@ bars() {
   ((bars_code == 0)) || summary[-1]+=": NOT ALL BARS MET"
 }
 measured() {
-  timeout 200 "$@"
+  if [[ $(type -t "$1") == file ]]; then timeout 200 "$@"; else "$@"; fi
   bars_code=$?
   ((bars_code <= 1))
 }
@@ -75,7 +75,35 @@ stage_devices() {
 stage_bench() {
   echo "clock source: $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>&1); huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>&1)"
   bars "recorder on empty functions" "$bin/recorder_bench" "$out/recorder_bench.json"
-  bars "benchmark beside the driver and CUPTI" "$bin/gpu_bench" "$out/gpu_bench.json"
+  bars "benchmark beside the driver and CUPTI, in five processes" bench_processes
+}
+# Where a process's pages come to lie moves what is measured by as much as the bars leave room for:
+# one process differs from the next by more than its own confidence says. So several are asked, and
+# the median of what they say is compared with the bar.
+bench_processes() {
+  local number parts=()
+  for number in 1 2 3 4 5; do
+    parts+=("$out/gpu_bench-$number.json")
+    echo "-- process $number"
+    timeout 100 "$bin/gpu_bench" "${parts[-1]}"
+    (($? <= 1)) || return 5
+  done
+  python3 - "${parts[@]}" <<'P'
+import json, statistics, sys
+bars = {}
+for path in sys.argv[1:]:
+    for table in json.load(open(path))["tables"]:
+        for bar in table["bars"]:
+            bars.setdefault((bar["what"], bar["direction"], bar["limit"], bar["unit"]), []).append(bar["median"])
+missed = 0
+print("-- median of the processes (each)")
+for (what, direction, limit, unit), values in bars.items():
+    median = statistics.median(values)
+    met = median <= limit if direction == "at most" else median >= limit
+    missed += not met
+    print(f"  {'met    ' if met else 'NOT MET'}  {what}: {median:.4g} {unit} ({', '.join(f'{value:.4g}' for value in values)}), bar {direction} {limit:g}")
+sys.exit(1 if missed else 0)
+P
 }
 
 stage_examples() {
