@@ -119,6 +119,10 @@ lockstep_code CudaDriver::start(lockstep_error* error) {
   nvrtc_.set_driver_version(library_.version);
   // Measured on 13.0 (docs/cuda-measured.md, row "context"); older ones were not asked.
   traits_.launches_need_context = library_.version < 13000;
+  if (!traits_.launches_need_context) {
+    // The same call by untyped handles.
+    traits_.plain_launch = reinterpret_cast<gpu::PlainLaunch>(call_.cuLaunchKernel_);
+  }
   return code;
 }
 

@@ -14,8 +14,6 @@
 
 namespace lockstep::gpu {
 
-std::atomic<int> g_open_captures{0};
-
 namespace {
 
 struct Member {
@@ -122,7 +120,7 @@ std::unique_ptr<Session> take_session(const lockstep_stream* stream) {
     if ((*it)->origin_identity != identity) continue;
     std::unique_ptr<Session> session = std::move(*it);
     all.erase(it);
-    g_open_captures.fetch_sub(1);
+    g_state.open_captures.fetch_sub(1);
     return session;
   }
   return nullptr;
@@ -298,7 +296,7 @@ lockstep_code capture_begin(lockstep_stream* stream, std::uint32_t mode, lockste
   session->member(stream);
   std::lock_guard lock(mutex());
   sessions().push_back(std::move(session));
-  g_open_captures.fetch_add(1);
+  g_state.open_captures.fetch_add(1);
   return LOCKSTEP_OK;
 }
 

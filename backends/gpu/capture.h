@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "driver.h"
+#include "state.h"
 
 // Our own notion of the captures that go through this plugin: nodes in creation order, which
 // streams joined and how far each one's work has been joined back, and which call invalidated
@@ -19,11 +20,9 @@ namespace lockstep::gpu {
 // How much of each stream's captured work precedes a point: (stream identity, nodes).
 using CaptureClock = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
 
-extern std::atomic<int> g_open_captures;
-
 // True while a capture that this plugin began is open: only then is a stream asked about captures
 // although nothing is being recorded.
-inline bool captures_open() { return g_open_captures.load(std::memory_order_relaxed) != 0; }
+inline bool captures_open() { return g_state.open_captures.load(std::memory_order_relaxed) != 0; }
 
 // Asks the driver, where the stream may be capturing at all.
 bool is_capturing(const lockstep_stream* stream);

@@ -42,6 +42,11 @@ struct KernelLaunch {
   bool extended() const { return cluster.x != 0 || cooperative || programmatic || has_priority; }
 };
 
+// cuLaunchKernel and hipModuleLaunchKernel: function, grid, block, shared bytes, stream, arguments,
+// extra.
+using PlainLaunch = Result (*)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, Handle, void**, void**);
+
 struct Copy {
   std::uint64_t source = 0, destination = 0;
   Side source_side = Side::kAny, destination_side = Side::kAny;
@@ -131,6 +136,9 @@ struct Traits {
   bool failures_lose_the_context = false;
   // False: a launch into a stream that we made takes its context from there, whatever is current.
   bool launches_need_context = true;
+  // The library's own function for a launch that asks for nothing beyond it, where that needs no
+  // check and no context: then nothing of ours is between. Null otherwise.
+  PlainLaunch plain_launch = nullptr;
 };
 
 class Driver {

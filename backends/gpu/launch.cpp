@@ -83,8 +83,16 @@ bool read_attribute(const lockstep_attribute& attribute, T* value) {
                   std::to_string(layout.parameters[index].size));
 }
 
+[[gnu::cold, gnu::noinline]] lockstep_code refuse_kernel(lockstep_error* error) {
+  return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", "the kernel is null");
+}
+
 // Drivers read one pointer a parameter and cannot see that there are fewer, or smaller ones.
-lockstep_code check_arguments(const lockstep_launch_desc* desc, lockstep_error* error) {
+inline lockstep_code check_launch(const lockstep_launch_desc* desc, lockstep_error* error) {
+  if (desc->kernel == nullptr) [[unlikely]]
+    return refuse_kernel(error);
+  if (desc->shared_bytes > UINT32_MAX) [[unlikely]]
+    return refuse_shared(desc, error);
   const lockstep_kernel::Layout& layout = *desc->kernel->layout.load(std::memory_order_acquire);
   if (!layout.known) return LOCKSTEP_OK;
   if (desc->argument_count != layout.parameters.size()) [[unlikely]]
@@ -109,27 +117,85 @@ lockstep_code check_arguments(const lockstep_launch_desc* desc, lockstep_error* 
 // What a launch that failed says.
 [[gnu::cold, gnu::noinline]] lockstep_code explain_failure(lockstep_stream* stream,
                                                            const lockstep_launch_desc* desc,
-                                                           const KernelLaunch& planned,
-                                                           Result result, lockstep_error* error) {
+                                                           Call call, Result result,
+                                                           lockstep_error* error) {
   const ContextScope failed_in(stream->context);  // what a failure means depends on it
   std::string detail = rule_of(result) == LOCKSTEP_CAPTURE_RULE_NONE
                            ? explain_launch(desc, stream->device)
                            : describe(stream);
   if (detail.empty()) detail = "kernel " + desc->kernel->name + " on " + describe(stream);
-  return fail_native(error, planned.extended() ? Call::kLaunchKernelEx : Call::kLaunchKernel,
-                     result, detail);
+  return fail_native(error, call, result, detail);
+}
+
+inline Result launch_plainly(lockstep_stream* stream, const lockstep_launch_desc* desc) {
+  return g_state.plain_launch(desc->kernel->function, desc->grid.x, desc->grid.y, desc->grid.z,
+                              desc->block.x, desc->block.y, desc->block.z,
+                              static_cast<unsigned>(desc->shared_bytes), native_of(stream),
+                              const_cast<void**>(desc->arguments), nullptr);
+}
+
+// As the arguments are read: by the kernel's layout, else by what the caller knows of them.
+inline void fill_parameters(lockstep_record& record, const lockstep_kernel* kernel,
+                            const lockstep_launch_desc* desc) {
+  auto& to = record.of.kernel;
+  const lockstep_kernel::Layout& layout = *kernel->layout.load(std::memory_order_acquire);
+  if (layout.known) {
+    to.parameter_count = static_cast<std::uint32_t>(layout.parameters.size());
+    to.parameters = layout.parameters.data();
+  } else if (desc != nullptr && desc->parameters != nullptr) {
+    to.parameter_count = desc->argument_count;
+    to.parameters = desc->parameters;
+  } else {
+    to.parameter_count = UINT32_MAX;
+  }
+}
+
+// Into a stream that no capture can take in.
+[[gnu::hot]] Result launch_recorded(lockstep_stream* stream, const lockstep_launch_desc* desc) {
+  lockstep_record record;
+  init_call(record, LOCKSTEP_RECORD_KERNEL, desc->kernel->name_number, stream->device,
+            stream->identity);
+  auto& to = record.of.kernel;
+  to.grid = desc->grid;
+  to.block = desc->block;
+  to.cluster = desc->kernel->facts.cluster;
+  to.shared_bytes = desc->shared_bytes;
+  to.arguments = desc->arguments;
+  fill_parameters(record, desc->kernel, desc);
+  void* const begun = recorder().begin(&record);
+  const Result result = launch_plainly(stream, desc);
+  if (result == kSuccess) [[likely]] {
+    recorder().end(begun, 0, 0, -1);
+  } else {
+    finish(stream, begun, true, result, record, true);
+  }
+  return result;
+}
+
+// Captured, with attributes, into a stream that is not ours alone, or by a driver that needs
+// more than its own call.
+[[gnu::noinline]] lockstep_code launch_planned(lockstep_stream* stream,
+                                               const lockstep_launch_desc* desc,
+                                               lockstep_error* error) {
+  KernelLaunch planned;
+  if (const lockstep_code code = plan_launch(desc, &planned, error)) return code;
+  const LaunchScope scope(stream);
+  const lockstep_kernel* kernel = desc->kernel;
+  const Result result = enqueue(
+      stream, LOCKSTEP_RECORD_KERNEL, kernel->name_number, true,
+      [&](lockstep_record& record) { fill_kernel(record, kernel, planned, desc); },
+      [&] { return driver().launch(planned, native_of(stream)); });
+  if (result == kSuccess) [[likely]]
+    return LOCKSTEP_OK;
+  const Call call = planned.extended() ? Call::kLaunchKernelEx : Call::kLaunchKernel;
+  return explain_failure(stream, desc, call, result, error);
 }
 
 }  // namespace
 
 lockstep_code plan_launch(const lockstep_launch_desc* desc, KernelLaunch* launch,
                           lockstep_error* error) {
-  if (desc->kernel == nullptr) {
-    return fail(error, LOCKSTEP_E_INVALID_ARGUMENT, "launch", "the kernel is null");
-  }
-  if (desc->shared_bytes > UINT32_MAX) [[unlikely]]
-    return refuse_shared(desc, error);
-  if (const lockstep_code code = check_arguments(desc, error)) return code;
+  if (const lockstep_code code = check_launch(desc, error)) return code;
   launch->function = desc->kernel->function;
   launch->grid = desc->grid;
   launch->block = desc->block;
@@ -216,31 +282,24 @@ void fill_kernel(lockstep_record& record, const lockstep_kernel* kernel, const K
   to.shared_bytes = launch.shared_bytes;
   to.attributes = attributes_number(launch);
   to.arguments = launch.arguments;
-  const lockstep_kernel::Layout& layout = *kernel->layout.load(std::memory_order_acquire);
-  if (layout.known) {
-    to.parameter_count = static_cast<std::uint32_t>(layout.parameters.size());
-    to.parameters = layout.parameters.data();
-  } else if (desc != nullptr && desc->parameters != nullptr) {
-    to.parameter_count = desc->argument_count;
-    to.parameters = desc->parameters;
-  } else {
-    to.parameter_count = UINT32_MAX;
-  }
+  fill_parameters(record, kernel, desc);
 }
 
 lockstep_code launch(lockstep_stream* stream, const lockstep_launch_desc* desc,
                      lockstep_error* error) {
-  KernelLaunch planned;
-  if (const lockstep_code code = plan_launch(desc, &planned, error)) return code;
-  const LaunchScope scope(stream);
-  const lockstep_kernel* kernel = desc->kernel;
-  const Result result = enqueue(
-      stream, LOCKSTEP_RECORD_KERNEL, kernel->name_number, true,
-      [&](lockstep_record& record) { fill_kernel(record, kernel, planned, desc); },
-      [&] { return driver().launch(planned, native_of(stream)); });
+  const bool recorded = recording();
+  const bool plain = g_state.plain_launch != nullptr && desc->attribute_count == 0 &&
+                     stream->origin == lockstep_stream::Origin::kOwn && !captures_open() &&
+                     !(recorded && stream->known_to_others.load(std::memory_order_relaxed));
+  if (!plain) [[unlikely]]
+    return launch_planned(stream, desc, error);
+  if (const lockstep_code code = check_launch(desc, error)) [[unlikely]]
+    return code;
+  const Result result = recorded ? launch_recorded(stream, desc) : launch_plainly(stream, desc);
+  note_launch(stream);
   if (result == kSuccess) [[likely]]
     return LOCKSTEP_OK;
-  return explain_failure(stream, desc, planned, result, error);
+  return explain_failure(stream, desc, Call::kLaunchKernel, result, error);
 }
 
 }  // namespace lockstep::gpu

@@ -28,7 +28,9 @@ struct lockstep_device {
   std::int64_t max_grid[3] = {0, 0, 0}, max_block[3] = {0, 0, 0}, max_threads = 0;
 };
 
-struct lockstep_stream {
+// On the path of a launch, as its kernel is: on one line of the cache, for all are fetched again
+// behind the driver's own work.
+struct alignas(64) lockstep_stream {
   enum class Origin : std::uint8_t { kOwn, kBorrowed, kLegacy, kPerThread };
   lockstep_device* device = nullptr;
   std::atomic<lockstep::gpu::Handle> native{nullptr};
@@ -57,12 +59,9 @@ struct lockstep_event {
   lockstep::gpu::CaptureClock capture_clock;
 };
 
-struct lockstep_kernel {
+struct alignas(64) lockstep_kernel {
   lockstep_module* module = nullptr;
   lockstep::gpu::Handle function = nullptr;
-  std::string name;               // as the driver reports it
-  std::uint32_t name_number = 0;  // interned
-  lockstep::gpu::FunctionFacts facts;
   // Layout as the driver tells it. Pointer-ness is learned from the first typed launch: then a
   // completed copy takes its place and stays, both valid as long as the module.
   struct Layout {
@@ -71,6 +70,9 @@ struct lockstep_kernel {
     std::vector<lockstep_parameter> parameters;
   };
   std::atomic<const Layout*> layout{nullptr};
+  std::uint32_t name_number = 0;  // interned
+  std::string name;               // as the driver reports it
+  lockstep::gpu::FunctionFacts facts;
   std::vector<std::unique_ptr<const Layout>> layouts;  // under the module's mutex
 };
 

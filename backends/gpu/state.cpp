@@ -80,6 +80,7 @@ lockstep_code start(lockstep_error* error) {
     const char* name = driver().call_name(static_cast<Call>(index));
     g_state.names[index] = recorder().intern(name, std::strlen(name));
   }
+  g_state.plain_launch = driver().traits().plain_launch;
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   g_state.status.store(Status::kReady, std::memory_order_release);
   return LOCKSTEP_OK;

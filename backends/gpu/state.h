@@ -19,8 +19,10 @@ namespace lockstep::gpu {
 
 enum class Status : int { kFresh, kReady, kFailed, kForked };
 
-struct State {
+struct alignas(64) State {
   std::atomic<Status> status{Status::kFresh};
+  std::atomic<int> open_captures{0};   // that this plugin began
+  PlainLaunch plain_launch = nullptr;  // the driver's trait, where launches look
   Driver* driver = nullptr;
   const lockstep_host* host = nullptr;
   const lockstep_recorder* recorder = nullptr;     // never null

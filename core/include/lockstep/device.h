@@ -121,7 +121,7 @@ class LOCKSTEP_API Device {
   explicit operator bool() const noexcept { return state_ != nullptr; }
   friend LOCKSTEP_API bool operator==(const Device&, const Device&) noexcept;
 
-  detail::DeviceState& state() const;
+  LOCKSTEP_INTERNAL detail::DeviceState& state() const;
 
  private:
   static std::uint64_t byte_count(std::size_t count, std::size_t size);  // throws on overflow

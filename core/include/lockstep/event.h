@@ -40,7 +40,7 @@ class LOCKSTEP_API Event {
   void* native_handle() const;
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  detail::EventState& state() const;
+  LOCKSTEP_INTERNAL detail::EventState& state() const;
 
  private:
   std::shared_ptr<detail::EventState> state_;

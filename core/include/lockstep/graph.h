@@ -126,7 +126,7 @@ class LOCKSTEP_API Graph {
 
   void* native_handle() const;
   explicit operator bool() const noexcept { return state_ != nullptr; }
-  detail::GraphState& state() const;
+  LOCKSTEP_INTERNAL detail::GraphState& state() const;
 
  private:
   std::shared_ptr<detail::GraphState> state_;
@@ -160,7 +160,7 @@ class LOCKSTEP_API GraphExec {
   const Device& device() const;
   void* native_handle() const;
   explicit operator bool() const noexcept { return state_ != nullptr; }
-  detail::GraphExecState& state() const;
+  LOCKSTEP_INTERNAL detail::GraphExecState& state() const;
 
  private:
   std::shared_ptr<detail::GraphExecState> state_;

@@ -65,7 +65,7 @@ class LOCKSTEP_API Kernel {
   void* native_handle() const;
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  detail::KernelState& state() const;  ///< for the library itself
+  LOCKSTEP_INTERNAL detail::KernelState& state() const;  ///< for the library itself
 
  private:
   std::shared_ptr<detail::KernelState> state_;

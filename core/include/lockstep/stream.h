@@ -157,7 +157,7 @@ class LOCKSTEP_API StreamRef {
   void* native_handle() const;
   explicit operator bool() const noexcept { return state_ != nullptr; }
 
-  detail::StreamState& state() const;
+  LOCKSTEP_INTERNAL detail::StreamState& state() const;
 
  protected:
   void copy_checked(void* destination, std::uint64_t destination_bytes, const void* source,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/runtime/process_state.h"
 #include "src/runtime/states.h"
 
 namespace lockstep::runtime {
@@ -26,6 +27,12 @@ std::vector<std::uint64_t> Capture::unjoined() const {
 void CaptureRegistry::announce() {
   const std::lock_guard lock(begin_mutex_);
   active_.fetch_add(1, std::memory_order_seq_cst);
+  process.captures.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void CaptureRegistry::withdraw() noexcept {
+  process.captures.fetch_sub(1, std::memory_order_seq_cst);
+  active_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void CaptureRegistry::add(std::shared_ptr<Capture> capture) {

@@ -66,7 +66,7 @@ class CaptureRegistry {
     const std::lock_guard lock(begin_mutex_);
     if (!any()) work();
   }
-  void withdraw() noexcept { active_.fetch_sub(1, std::memory_order_seq_cst); }
+  void withdraw() noexcept;
   void add(std::shared_ptr<Capture> capture);
   /// Forgets a capture and withdraws it.
   void remove(const Capture& capture) noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/runtime/launch_check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 
@@ -21,9 +22,9 @@ struct Context {
   }
 };
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_dimension(const Context& context,
-                                                             const char* what, const Dim3& value,
-                                                             const Dim3& limit) {
+/// Where a dimension is out of range.
+void check_dimension(const Context& context, const char* what, const Dim3& value,
+                     const Dim3& limit) {
   const std::array<std::uint32_t, 3> values = {value.x, value.y, value.z};
   const std::array<std::uint32_t, 3> limits = {limit.x, limit.y, limit.z};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -36,18 +37,10 @@ struct Context {
           fmt::format("{}.{} is {}, the device's limit is {}", what, axis, values[i], limits[i]));
     }
   }
-  context.refuse(fmt::format("{} is not valid", what));
 }
 
-/// True when each of `value` is 1 to its limit. Without branches: a launch meets each of them cold.
-inline bool within(const Dim3& value, const Dim3& limit) noexcept {
-  return (static_cast<int>(value.x - 1 < limit.x) & static_cast<int>(value.y - 1 < limit.y) &
-          static_cast<int>(value.z - 1 < limit.z)) != 0;
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_threads(const Context& context,
-                                                           const Dim3& block,
-                                                           std::uint32_t device_limit) {
+[[noreturn]] void refuse_threads(const Context& context, const Dim3& block,
+                                 std::uint32_t device_limit) {
   const std::uint64_t plane = std::uint64_t{block.x} * block.y;
   const std::uint64_t threads = plane > UINT32_MAX ? plane : plane * block.z;
   if (device_limit != 0 && threads > device_limit) {
@@ -60,8 +53,7 @@ inline bool within(const Dim3& value, const Dim3& limit) noexcept {
                   threads, context.kernel.max_threads_per_block));
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_shared(const Context& context,
-                                                          std::uint64_t bytes) {
+[[noreturn]] void refuse_shared(const Context& context, std::uint64_t bytes) {
   context.refuse(
       fmt::format("{} bytes of dynamic shared memory exceed the {} bytes that are allowed "
                   "now; Kernel::set_max_dynamic_shared raises that to at most {}",
@@ -69,50 +61,12 @@ inline bool within(const Dim3& value, const Dim3& limit) noexcept {
                   context.kernel.device->limits.max_shared_per_block_optin));
 }
 
-[[gnu::noinline]] void check_grid_times_block(const Context& context, const LaunchConfig& config,
-                                              std::uint64_t limit) {
-  const auto check = [&](char axis, std::uint64_t blocks, std::uint64_t threads) {
-    if (blocks * threads > limit) {
-      context.refuse(
-          fmt::format("grid.{0} times block.{0} is {1} threads, the device's limit is {2}", axis,
-                      blocks * threads, limit));
-    }
-  };
-  check('x', config.grid.x, config.block.x);
-  check('y', config.grid.y, config.block.y);
-  check('z', config.grid.z, config.block.z);
-}
-
-inline void check_limits(const Context& context, const LaunchConfig& config) {
-  const detail::KernelState& kernel = context.kernel;
-  const DeviceLimits& limits = kernel.device->limits;
-  if (!within(config.grid, kernel.limits.grid)) [[unlikely]]
-    refuse_dimension(context, "grid", config.grid, limits.max_grid);
-  if (!within(config.block, kernel.limits.block)) [[unlikely]]
-    refuse_dimension(context, "block", config.block, limits.max_block);
-  // Where there is a limit neither product overflows: the first is compared on its own.
-  const std::uint64_t plane = std::uint64_t{config.block.x} * config.block.y;
-  if (plane > kernel.limits.threads || plane * config.block.z > kernel.limits.threads)
-      [[unlikely]] {
-    refuse_threads(context, config.block, limits.max_threads_per_block);
-  }
-  if (config.shared_bytes != 0 &&
-      config.shared_bytes > kernel.max_dynamic_shared.load(std::memory_order_relaxed))
-      [[unlikely]] {
-    refuse_shared(context, config.shared_bytes);
-  }
-  if (limits.max_grid_times_block != 0) {
-    check_grid_times_block(context, config, limits.max_grid_times_block);
-  }
-}
-
 const char* words(std::uint8_t tag) {
   return tag == 1 ? "a pointer" : tag == 0 ? "a value" : tag == 2 ? "a struct" : "anything";
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_argument(const Context& context,
-                                                            std::size_t index,
-                                                            const KernelArgument& given) {
+[[noreturn]] void refuse_argument(const Context& context, std::size_t index,
+                                  const KernelArgument& given) {
   const lockstep_parameter& wanted = context.kernel.parameters[index];
   std::string message = fmt::format(
       "argument {} is {} of {} bytes, the kernel takes {} of {} bytes", index,
@@ -121,48 +75,100 @@ const char* words(std::uint8_t tag) {
   context.refuse(message);
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_count(const Context& context,
-                                                         std::size_t given) {
+[[noreturn]] void refuse_count(const Context& context, std::size_t given) {
   context.refuse(fmt::format("{} argument(s) given, the kernel takes {}", given,
                              context.kernel.parameters.size()));
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_foreign(const Context& context,
-                                                           std::size_t index,
-                                                           const detail::Allocation& allocation) {
-  context.refuse(
-      fmt::format("argument {} is a buffer of {}: memory of another backend cannot be "
-                  "used; copy it through host memory",
-                  index, allocation.device.id()));
-}
-
-/// A struct without padding counts as a value: only pointers have to agree. Without branches.
-inline bool fits(const lockstep_parameter& wanted, const KernelArgument& given) noexcept {
+/// A struct without padding counts as a value: only pointers have to agree.
+bool fits(const lockstep_parameter& wanted, const KernelArgument& given) noexcept {
   const bool kind = (wanted.tag == 1) == (given.kind == Kind::kPointer);
-  return (static_cast<int>(wanted.size == given.size) & static_cast<int>(given.value != nullptr) &
-          (static_cast<int>(wanted.tag == 255) | static_cast<int>(kind))) != 0;
+  return wanted.size == given.size && given.value != nullptr && (wanted.tag == 255 || kind);
 }
 
 /// \throws Error when the arguments are not those that the kernel takes.
-inline void check_layout(const Context& context, std::span<const KernelArgument> arguments) {
+void check_layout(const Context& context, std::span<const KernelArgument> arguments) {
   const std::vector<lockstep_parameter>& wanted = context.kernel.parameters;
-  if (arguments.size() != wanted.size()) [[unlikely]]
-    refuse_count(context, arguments.size());
+  if (arguments.size() != wanted.size()) refuse_count(context, arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!fits(wanted[i], arguments[i])) [[unlikely]]
-      refuse_argument(context, i, arguments[i]);
+    if (!fits(wanted[i], arguments[i])) refuse_argument(context, i, arguments[i]);
+  }
+}
+
+/// The next launches compare with these first.
+void keep_fitted(const detail::KernelState& kernel, const lockstep_parameter* fitted) {
+  if (kernel.fitted.load(std::memory_order_relaxed) != nullptr) return;
+  auto kept = std::make_unique<lockstep_parameter[]>(kernel.parameters.size());
+  std::copy_n(fitted, kernel.parameters.size(), kept.get());
+  const lockstep_parameter* none = nullptr;
+  if (kernel.fitted.compare_exchange_strong(none, kept.get(), std::memory_order_acq_rel)) {
+    static_cast<void>(kept.release());
   }
 }
 
 }  // namespace
 
-// The rarely used parts stand apart: behind the driver's code of the launch before, each line of
-// ours has to be fetched again.
-[[gnu::cold, gnu::noinline]] LaunchDescription::More& LaunchDescription::more(std::size_t count) {
-  if (more_ == nullptr) more_ = std::make_unique<More>(More{{}, {}});
-  more_->pointers.resize(count);
-  more_->parameters.resize(count);
-  return *more_;
+[[gnu::cold]] void refuse_limits(const detail::KernelState& kernel, const LaunchConfig& config,
+                                 const char* function) {
+  const Context context{function, kernel};
+  const DeviceLimits& limits = kernel.device->limits;
+  check_dimension(context, "grid", config.grid, limits.max_grid);
+  check_dimension(context, "block", config.block, limits.max_block);
+  const std::uint64_t plane = std::uint64_t{config.block.x} * config.block.y;
+  if (plane > kernel.limits.threads || plane * config.block.z > kernel.limits.threads) {
+    refuse_threads(context, config.block, limits.max_threads_per_block);
+  }
+  refuse_shared(context, config.shared_bytes);
+}
+
+void check_grid_times_block(const detail::KernelState& kernel, const LaunchConfig& config,
+                            const char* function) {
+  const auto check = [&](char axis, std::uint64_t blocks, std::uint64_t threads) {
+    if (blocks * threads <= kernel.limits.grid_times_block) return;
+    Context{function, kernel}.refuse(
+        fmt::format("grid.{0} times block.{0} is {1} threads, the device's limit is {2}", axis,
+                    blocks * threads, kernel.limits.grid_times_block));
+  };
+  check('x', config.grid.x, config.block.x);
+  check('y', config.grid.y, config.block.y);
+  check('z', config.grid.z, config.block.z);
+}
+
+void check_owners(const detail::KernelState& kernel, std::span<const KernelArgument> arguments,
+                  const char* function) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const detail::AllocationPtr* owner = arguments[i].owner;
+    if (owner == nullptr || *owner == nullptr || (*owner)->backend == &kernel.device->backend) {
+      continue;
+    }
+    Context{function, kernel}.refuse(
+        fmt::format("argument {} is a buffer of {}: memory of another backend cannot be "
+                    "used; copy it through host memory",
+                    i, (*owner)->device.id()));
+  }
+}
+
+void LaunchDescription::point_to(const detail::KernelState& kernel,
+                                 std::span<const KernelArgument> arguments, const char* function) {
+  if (kernel.layout_known) check_layout({function, kernel}, arguments);
+  const std::size_t count = arguments.size();
+  const void** pointers = pointers_.data();
+  lockstep_parameter* parameters = parameters_.data();
+  if (count > kInline) {
+    more_ = std::make_unique<More>();
+    more_->pointers.resize(count);
+    more_->parameters.resize(count);
+    pointers = more_->pointers.data();
+    parameters = more_->parameters.data();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto tag = static_cast<std::uint8_t>(arguments[i].kind);
+    pointers[i] = arguments[i].value;
+    parameters[i] = {0, arguments[i].size, tag, {}};
+  }
+  desc_.arguments = pointers;
+  desc_.parameters = kernel.tags_known ? nullptr : parameters;
+  if (kernel.layout_known && count <= kInline) keep_fitted(kernel, parameters);
 }
 
 [[gnu::noinline]] void LaunchDescription::add_attributes(const LaunchConfig& config) {
@@ -188,57 +194,14 @@ inline void check_layout(const Context& context, std::span<const KernelArgument>
   }
 }
 
-LaunchDescription::LaunchDescription(const detail::KernelState& kernel, const LaunchConfig& config,
-                                     std::span<const KernelArgument> arguments,
-                                     const char* function) {
-  const Context context{function, kernel};
-  check_limits(context, config);
-  if (kernel.layout_known) check_layout(context, arguments);
-  const std::size_t count = arguments.size();
-  const void** pointers = pointers_.data();
-  lockstep_parameter* parameters = parameters_.data();
-  if (count > kInline) [[unlikely]] {
-    pointers = more(count).pointers.data();
-    parameters = more_->parameters.data();
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    const KernelArgument& argument = arguments[i];
-    pointers[i] = argument.value;
-    const detail::AllocationPtr* owner = argument.owner;
-    if (owner != nullptr && *owner != nullptr && (*owner)->backend != &kernel.device->backend)
-        [[unlikely]] {
-      refuse_foreign(context, i, **owner);
-    }
-  }
-  if (!kernel.tags_known) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto tag = static_cast<std::uint8_t>(arguments[i].kind);
-      parameters[i] = {0, arguments[i].size, tag, {}};
-    }
-  }
-
-  desc_.struct_size = sizeof(desc_);
-  desc_.kernel = kernel.handle;
-  desc_.grid = {config.grid.x, config.grid.y, config.grid.z};
-  desc_.block = {config.block.x, config.block.y, config.block.z};
-  desc_.shared_bytes = config.shared_bytes;
-  desc_.arguments = pointers;
-  desc_.argument_count = static_cast<std::uint32_t>(count);
-  desc_.parameters = kernel.tags_known ? nullptr : parameters;
-  desc_.attributes = nullptr;
-  desc_.attribute_count = 0;
-  const bool plain = config.cluster.x <= 1 && config.cluster.y <= 1 && config.cluster.z <= 1 &&
-                     !config.cooperative && !config.priority && !config.programmatic_serialization;
-  if (!plain) [[unlikely]]
-    add_attributes(config);
-}
-
 detail::LaunchLimits launch_limits(const DeviceLimits& device, std::uint32_t threads_of_kernel) {
   const auto or_none = [](std::uint32_t limit) { return limit == 0 ? UINT32_MAX : limit; };
   const auto each = [&](const Dim3& limit) {
     return Dim3{or_none(limit.x), or_none(limit.y), or_none(limit.z)};
   };
-  detail::LaunchLimits limits{each(device.max_grid), each(device.max_block), UINT64_MAX};
+  detail::LaunchLimits limits{each(device.max_grid), each(device.max_block), UINT64_MAX,
+                              UINT64_MAX};
+  if (device.max_grid_times_block != 0) limits.grid_times_block = device.max_grid_times_block;
   for (const std::uint32_t threads : {device.max_threads_per_block, threads_of_kernel}) {
     if (threads != 0 && threads < limits.threads) limits.threads = threads;
   }

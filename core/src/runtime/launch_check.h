@@ -15,16 +15,19 @@
 /// Checks a launch and puts it into the form that plugins take. One rule for launches and nodes.
 namespace lockstep::runtime {
 
-/// A launch description with everything it points to. Not copyable; built on the stack without
-/// allocating for up to kInline arguments.
+/// A launch description with everything it points to. Not copyable; built on the stack, without
+/// allocating for up to kInline arguments. What every launch does is inline here, and short: behind
+/// the driver's code of the launch before, each line of ours has to be fetched again. The rest is
+/// apart, in launch_check.cpp.
 class LaunchDescription {
  public:
   static constexpr std::size_t kInline = 64;
 
-  /// Hot, as all on the path of a launch: the linker lays such functions side by side, on few
-  /// pages. \throws Error kInvalidArgument naming the limit or the argument, and `where`.
-  [[gnu::hot]] LaunchDescription(const detail::KernelState& kernel, const LaunchConfig& config,
-                                 std::span<const KernelArgument> arguments, const char* function);
+  /// \throws Error kInvalidArgument naming the limit or the argument, and `function`.
+  [[gnu::always_inline]] inline LaunchDescription(const detail::KernelState& kernel,
+                                                  const LaunchConfig& config,
+                                                  std::span<const KernelArgument> arguments,
+                                                  const char* function);
   LaunchDescription(const LaunchDescription&) = delete;
   LaunchDescription& operator=(const LaunchDescription&) = delete;
 
@@ -36,7 +39,10 @@ class LaunchDescription {
     std::vector<const void*> pointers;
     std::vector<lockstep_parameter> parameters;
   };
-  More& more(std::size_t count);
+  inline bool point_to_like(const lockstep_parameter* fitted,
+                            std::span<const KernelArgument> arguments) noexcept;
+  void point_to(const detail::KernelState& kernel, std::span<const KernelArgument> arguments,
+                const char* function);
   void add_attributes(const LaunchConfig& config);
 
   lockstep_launch_desc desc_;
@@ -49,6 +55,77 @@ class LaunchDescription {
   std::uint32_t cooperative_, programmatic_;
   std::int32_t priority_;
 };
+
+/// True when each of `value` is 1 to its limit. Without branches: a launch meets each of them cold.
+inline bool within(const Dim3& value, const Dim3& limit) noexcept {
+  return (static_cast<int>(value.x - 1 < limit.x) & static_cast<int>(value.y - 1 < limit.y) &
+          static_cast<int>(value.z - 1 < limit.z)) != 0;
+}
+
+/// Whether the device and the kernel can be launched so; grid times block is looked at apart.
+inline bool within_limits(const detail::KernelState& kernel, const LaunchConfig& config) noexcept {
+  // Where there is a limit neither product overflows: the first is compared on its own.
+  const std::uint64_t plane = std::uint64_t{config.block.x} * config.block.y;
+  return within(config.grid, kernel.limits.grid) && within(config.block, kernel.limits.block) &&
+         plane <= kernel.limits.threads && plane * config.block.z <= kernel.limits.threads &&
+         (config.shared_bytes == 0 ||
+          config.shared_bytes <= kernel.max_dynamic_shared.load(std::memory_order_relaxed));
+}
+
+[[noreturn]] void refuse_limits(const detail::KernelState& kernel, const LaunchConfig& config,
+                                const char* function);
+void check_grid_times_block(const detail::KernelState& kernel, const LaunchConfig& config,
+                            const char* function);
+/// Memory of another backend is refused. Looks at each allocation.
+void check_owners(const detail::KernelState& kernel, std::span<const KernelArgument> arguments,
+                  const char* function);
+
+/// Points to the arguments. False when one is not like that of an earlier launch which did fit.
+inline bool LaunchDescription::point_to_like(const lockstep_parameter* fitted,
+                                             std::span<const KernelArgument> arguments) noexcept {
+  std::uint32_t different = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const KernelArgument& argument = arguments[i];
+    pointers_[i] = argument.value;
+    different |= (argument.size ^ fitted[i].size) |
+                 (static_cast<std::uint32_t>(argument.kind) ^ fitted[i].tag) |
+                 static_cast<std::uint32_t>(argument.value == nullptr);
+  }
+  return different == 0;
+}
+
+inline LaunchDescription::LaunchDescription(const detail::KernelState& kernel,
+                                            const LaunchConfig& config,
+                                            std::span<const KernelArgument> arguments,
+                                            const char* function) {
+  if (!within_limits(kernel, config)) [[unlikely]]
+    refuse_limits(kernel, config, function);
+  if (kernel.limits.grid_times_block != UINT64_MAX) [[unlikely]]
+    check_grid_times_block(kernel, config, function);
+  desc_.struct_size = sizeof(desc_);
+  desc_.kernel = kernel.handle;
+  desc_.grid = {config.grid.x, config.grid.y, config.grid.z};
+  desc_.block = {config.block.x, config.block.y, config.block.z};
+  desc_.shared_bytes = config.shared_bytes;
+  desc_.arguments = pointers_.data();
+  desc_.argument_count = static_cast<std::uint32_t>(arguments.size());
+  desc_.attributes = nullptr;
+  desc_.attribute_count = 0;
+
+  const lockstep_parameter* const fitted = kernel.fitted.load(std::memory_order_acquire);
+  desc_.parameters = kernel.tags_known ? nullptr : fitted;
+  if (fitted == nullptr || arguments.size() != kernel.parameters.size() ||
+      !point_to_like(fitted, arguments)) [[unlikely]] {
+    point_to(kernel, arguments, function);
+  }
+  if (several_backends()) [[unlikely]]
+    check_owners(kernel, arguments, function);
+  if ((config.cluster.x | config.cluster.y | config.cluster.z) > 1 ||
+      (static_cast<int>(config.cooperative) | static_cast<int>(config.priority.has_value()) |
+       static_cast<int>(config.programmatic_serialization)) != 0) [[unlikely]] {
+    add_attributes(config);
+  }
+}
 
 /// 0 is no limit in both; the result has none as the largest number.
 detail::LaunchLimits launch_limits(const DeviceLimits& device, std::uint32_t threads_of_kernel);

@@ -31,6 +31,7 @@ const BackendReport& LoadedBackend::start() {
     return report_;
   }
   watch_forks();
+  process.backends.fetch_add(1, std::memory_order_relaxed);
   generation_ = fork_generation();
   start_plugin(table, report_, &driver_missing_);
   started_ = true;

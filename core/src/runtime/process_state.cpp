@@ -6,20 +6,17 @@
 
 namespace lockstep::runtime {
 
-namespace state {
-std::atomic<bool> exiting{false};
-std::atomic<std::uint32_t> forks{0};
-}  // namespace state
+constinit ProcessState process;
 
 void watch_process_end() {
   // Failure means that memory ran out; then only the ignoring of late calls is lost.
   [[maybe_unused]] const int result =
-      std::atexit([] { state::exiting.store(true, std::memory_order_release); });
+      std::atexit([] { process.exiting.store(true, std::memory_order_release); });
 }
 
 void watch_forks() {
   static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { state::forks.fetch_add(1, std::memory_order_relaxed); });
+      nullptr, nullptr, [] { process.forks.fetch_add(1, std::memory_order_relaxed); });
   static_cast<void>(registered);
 }
 

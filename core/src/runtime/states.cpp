@@ -75,10 +75,12 @@ void DeviceState::load_modules() {
 }
 
 StreamState::StreamState(const Device& device_, lockstep_stream* handle_)
-    : device(device_),
-      device_state(device.state()),
-      table(device_state.backend.table),
+    : device_state(device_.state()),
       handle(handle_),
+      launch(device_state.backend.table.launch),
+      generation(device_state.generation),
+      device(device_),
+      table(device_state.backend.table),
       identity(table.stream_identity(handle_)) {}
 
 StreamState::~StreamState() {

@@ -23,6 +23,10 @@
 /// destructor gives its plugin handle back unless the process is ending or has forked.
 namespace lockstep::detail {
 
+/// Objects on the path of a launch begin with one: behind the driver's own work each line that they
+/// lie on has to be fetched again.
+inline constexpr std::size_t kCacheLine = 64;
+
 struct DeviceState {
   DeviceState(runtime::LoadedBackend& backend, const DeviceSummary& info);
   ~DeviceState();
@@ -50,7 +54,7 @@ struct DeviceState {
   std::vector<std::weak_ptr<ModuleState>> modules_;
 };
 
-struct StreamState : std::enable_shared_from_this<StreamState> {
+struct alignas(kCacheLine) StreamState : std::enable_shared_from_this<StreamState> {
   StreamState(const Device& device, lockstep_stream* handle);
   ~StreamState();
   StreamState(const StreamState&) = delete;
@@ -58,10 +62,15 @@ struct StreamState : std::enable_shared_from_this<StreamState> {
 
   std::string where() const;  ///< "cuda:0, stream #3"
 
-  const Device device;
+  // What each launch looks at: one line of the cache. The slot and the number are the backend's and
+  // the device's, which lie elsewhere.
   DeviceState& device_state;
-  const lockstep_backend& table;
   lockstep_stream* const handle;
+  const decltype(lockstep_backend::launch) launch;
+  const std::uint32_t generation;
+  // And the rest.
+  const Device device;
+  const lockstep_backend& table;
   const std::uint64_t identity;
 };
 
@@ -113,22 +122,33 @@ struct ModuleState {
 /// What a launch is compared with, each number as it is compared: no limit is the largest one.
 struct LaunchLimits {
   Dim3 grid{UINT32_MAX, UINT32_MAX, UINT32_MAX}, block = grid;
-  std::uint64_t threads = UINT64_MAX;  ///< in a block, of the device and of the kernel
+  std::uint64_t threads = UINT64_MAX;           ///< in a block, of the device and of the kernel
+  std::uint64_t grid_times_block = UINT64_MAX;  ///< in each dimension
 };
 
-struct KernelState : std::enable_shared_from_this<KernelState> {
-  std::shared_ptr<ModuleState> module;
+struct alignas(kCacheLine) KernelState : std::enable_shared_from_this<KernelState> {
+  KernelState() = default;
+  ~KernelState() { delete[] fitted.load(std::memory_order_relaxed); }
+  KernelState(const KernelState&) = delete;
+  KernelState& operator=(const KernelState&) = delete;
+
+  // What each launch looks at: two lines of the cache.
   DeviceState* device = nullptr;
-  lockstep_kernel* handle = nullptr;
   LaunchLimits limits;
+  /// The first arguments that were found to fit, one element for each of `parameters`: those of the
+  /// next launches are most often like them. Null before, and where the layout is not known. Owned.
+  mutable std::atomic<const lockstep_parameter*> fitted{nullptr};
+  std::vector<lockstep_parameter> parameters;
+  lockstep_kernel* handle = nullptr;
+  std::atomic<std::uint32_t> max_dynamic_shared{0};
+  bool layout_known = false;
+  bool tags_known = false;  ///< the layout tells pointers from other parameters
+  // And the rest.
+  std::shared_ptr<ModuleState> module;
   std::string name;
   std::uint32_t max_threads_per_block = 0;
   std::uint32_t static_shared_bytes = 0;
   std::uint32_t registers_per_thread = 0;
-  bool layout_known = false;
-  bool tags_known = false;  ///< the layout tells pointers from other parameters
-  std::vector<lockstep_parameter> parameters;
-  std::atomic<std::uint32_t> max_dynamic_shared{0};
 };
 
 struct GraphState {

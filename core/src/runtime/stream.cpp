@@ -102,7 +102,7 @@ namespace {
 [[gnu::hot]] void enqueue_launch(StreamState& stream, const detail::KernelState& kernel,
                                  const lockstep_launch_desc& launch) {
   ErrorRecord error;
-  const lockstep_code code = stream.table.launch(stream.handle, &launch, &error);
+  const lockstep_code code = stream.launch(stream.handle, &launch, &error);
   if (code != LOCKSTEP_OK) [[unlikely]] {
     fail(stream, code, error, "Stream::launch", fmt::format("kernel '{}'", kernel.name));
   }
@@ -129,12 +129,13 @@ namespace {
                                               const LaunchConfig& config,
                                               std::span<const KernelArgument> arguments) const {
   StreamState& stream = state();
-  stream.device_state.check_usable();
+  if (stream.generation != runtime::fork_generation()) [[unlikely]]
+    runtime::throw_forked(stream.device_state.id);
   const detail::KernelState& kernel = kernel_handle.state();
   if (kernel.device != &stream.device_state) [[unlikely]]
     refuse_device(stream, kernel);
   const runtime::LaunchDescription launch(kernel, config, arguments, "Stream::launch");
-  if (!stream.device_state.backend.captures.any()) [[likely]] {
+  if (!runtime::captures_open()) [[likely]] {
     enqueue_launch(stream, kernel, launch.desc());
   } else {
     launch_beside_captures(stream, kernel, config, arguments, launch.desc());

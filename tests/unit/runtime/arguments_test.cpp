@@ -3,6 +3,7 @@
 #include <lockstep/device.h>
 #include <lockstep/error.h>
 
+#include <array>
 #include <cstring>
 #include <gmock/gmock.h>
 
@@ -125,10 +126,53 @@ TEST_F(Arguments, CallersTagsAreGivenWhereTheLayoutDoesNotTellPointers) {
               HasSubstr("argument 1 is a value of 8 bytes, the kernel takes anything of 4 bytes"));
 }
 
+// A launch is compared with one that did fit before it is looked at closely.
+TEST_F(Arguments, LaterOnesAreCheckedLikeTheFirst) {
+  stream.launch(add_one, {}, buffer, 8u);
+  EXPECT_THAT(refused([&] { stream.launch(add_one, {}, buffer); }),
+              HasSubstr("1 argument(s) given, the kernel takes 2"));
+  EXPECT_THAT(refused([&] { stream.launch(add_one, {}, buffer, std::uint64_t{8}); }),
+              HasSubstr("argument 1 is a value of 8 bytes, the kernel takes a value of 4 bytes"));
+  EXPECT_THAT(refused([&] { stream.launch(add_one, {}, std::uint64_t{8}, 8u); }),
+              HasSubstr("argument 0 is a value of 8 bytes, the kernel takes a pointer of 8 bytes"));
+  const std::array<KernelArgument, 2> half = {
+      KernelArgument{&buffer, 8, KernelArgument::Kind::kPointer}, KernelArgument{nullptr, 4}};
+  EXPECT_THAT(refused([&] { stream.launch_arguments(add_one, {}, half); }),
+              HasSubstr("argument 1 has no value"));
+  stream.launch(add_one, {}, buffer, 7u);
+  ASSERT_EQ(fake.control.last_arguments.size(), 2u);
+  EXPECT_EQ(fake.control.last_arguments[1][0], std::byte{7});
+  EXPECT_EQ(fake.control.launches, 2);
+}
+
+TEST_F(Arguments, TagsAreThoseOfEachLaunch) {
+  const Kernel untagged = module.kernel("untagged");
+  struct Padded {
+    std::uint16_t s;
+    std::uint8_t c;
+  };
+  const Padded padded{1, 2};
+  stream.launch(untagged, {}, buffer, 3u);
+  EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({1, 0}));
+  stream.launch(untagged, {}, std::uint64_t{16}, padded);
+  EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({0, 2}));
+  stream.launch(untagged, {}, buffer, 4u);
+  EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({1, 0}));
+}
+
 TEST_F(Arguments, UnknownLayoutTakesWhatIsGiven) {
   EXPECT_EQ(module.kernel("opaque").parameters(), std::nullopt);
   stream.launch(module.kernel("opaque"), {}, buffer, 3.0);
   EXPECT_EQ(fake.control.last_arguments.size(), 2u);
+  std::vector<std::uint32_t> values(100);
+  std::vector<KernelArgument> many;
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    values[i] = i;
+    many.push_back({&values[i], sizeof(std::uint32_t)});
+  }
+  stream.launch_arguments(module.kernel("opaque"), {}, many);
+  ASSERT_EQ(fake.control.last_arguments.size(), 100u);
+  EXPECT_EQ(fake.control.last_arguments[99][0], std::byte{99});
 }
 
 TEST_F(Arguments, BuffersOfAnotherBackendAreRefused) {
