@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which standard a program is compiled by is its own to say, not our package files'.
+#if __cplusplus < 202002L
+#error "Lockstep's headers need C++20: compile with -std=c++20 or later"
+#endif
+
 /// \file
 /// Marks what the core library exports. Everything else is hidden.
 #define LOCKSTEP_API __attribute__((visibility("default")))
