@@ -120,8 +120,9 @@ lockstep_code CudaDriver::start(lockstep_error* error) {
   // Measured on 13.0 (docs/cuda-measured.md, row "context"); older ones were not asked.
   traits_.launches_need_context = library_.version < 13000;
   if (!traits_.launches_need_context) {
-    // The same call by untyped handles.
+    // The same calls by untyped handles.
     traits_.plain_launch = reinterpret_cast<gpu::PlainLaunch>(call_.cuLaunchKernel_);
+    traits_.plain_graph_launch = reinterpret_cast<gpu::PlainGraphLaunch>(call_.cuGraphLaunch_);
   }
   return code;
 }

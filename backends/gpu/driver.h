@@ -47,6 +47,8 @@ struct KernelLaunch {
 using PlainLaunch = Result (*)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                unsigned, Handle, void**, void**);
 
+using PlainGraphLaunch = Result (*)(Handle exec, Handle stream);
+
 struct Copy {
   std::uint64_t source = 0, destination = 0;
   Side source_side = Side::kAny, destination_side = Side::kAny;
@@ -139,6 +141,7 @@ struct Traits {
   // The library's own function for a launch that asks for nothing beyond it, where that needs no
   // check and no context: then nothing of ours is between. Null otherwise.
   PlainLaunch plain_launch = nullptr;
+  PlainGraphLaunch plain_graph_launch = nullptr;  // likewise
 };
 
 class Driver {

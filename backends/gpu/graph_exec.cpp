@@ -150,10 +150,10 @@ namespace {
   return fail_native(error, Call::kGraphLaunch, result, describe(stream));
 }
 
-}  // namespace
-
-[[gnu::hot]] lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stream,
-                                             lockstep_error* error) {
+// Recorded, captured, changed since it was defined, into a stream that is not ours, or by a driver
+// that needs more than its own call.
+[[gnu::noinline]] lockstep_code launch_enqueued(lockstep_graph_exec* exec, lockstep_stream* stream,
+                                                lockstep_error* error) {
   const LaunchScope scope(stream);
   if (exec->stale.load(std::memory_order_acquire)) [[unlikely]] {
     if (const lockstep_code code = define_again(exec, stream, error)) return code;
@@ -165,6 +165,22 @@ namespace {
         record.of.graph_launch.version = exec->version.load(std::memory_order_relaxed);
       },
       [&] { return driver().graph_launch(exec->native, native_of(stream)); });
+  if (result == kSuccess) [[likely]]
+    return LOCKSTEP_OK;
+  return explain_failure(stream, result, error);
+}
+
+}  // namespace
+
+[[gnu::hot]] lockstep_code graph_exec_launch(lockstep_graph_exec* exec, lockstep_stream* stream,
+                                             lockstep_error* error) {
+  const bool plain = g_state.plain_graph_launch != nullptr && !recording() && !captures_open() &&
+                     stream->origin == lockstep_stream::Origin::kOwn &&
+                     !exec->stale.load(std::memory_order_acquire);
+  if (!plain) [[unlikely]]
+    return launch_enqueued(exec, stream, error);
+  const Result result = g_state.plain_graph_launch(exec->native, native_of(stream));
+  note_launch(stream);
   if (result == kSuccess) [[likely]]
     return LOCKSTEP_OK;
   return explain_failure(stream, result, error);

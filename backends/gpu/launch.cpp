@@ -88,22 +88,30 @@ bool read_attribute(const lockstep_attribute& attribute, T* value) {
 }
 
 // Drivers read one pointer a parameter and cannot see that there are fewer, or smaller ones.
-inline lockstep_code check_launch(const lockstep_launch_desc* desc, lockstep_error* error) {
-  if (desc->kernel == nullptr) [[unlikely]]
-    return refuse_kernel(error);
-  if (desc->shared_bytes > UINT32_MAX) [[unlikely]]
-    return refuse_shared(desc, error);
+[[gnu::noinline]] lockstep_code check_arguments(const lockstep_launch_desc* desc,
+                                                lockstep_error* error) {
   const lockstep_kernel::Layout& layout = *desc->kernel->layout.load(std::memory_order_acquire);
-  if (!layout.known) return LOCKSTEP_OK;
-  if (desc->argument_count != layout.parameters.size()) [[unlikely]]
+  if (desc->argument_count != layout.parameters.size())
     return refuse_arguments(desc, layout, error);
-  if (desc->parameters == nullptr) return LOCKSTEP_OK;
   for (std::uint32_t index = 0; index < desc->argument_count; ++index) {
     if (desc->parameters[index].size != layout.parameters[index].size) [[unlikely]]
       return refuse_arguments(desc, layout, error);
   }
   if (!layout.typed) [[unlikely]]
     learn_types(desc->kernel, desc->parameters, desc->argument_count);
+  return LOCKSTEP_OK;
+}
+
+inline lockstep_code check_launch(const lockstep_launch_desc* desc, lockstep_error* error) {
+  if (desc->kernel == nullptr) [[unlikely]]
+    return refuse_kernel(error);
+  if (desc->shared_bytes > UINT32_MAX) [[unlikely]]
+    return refuse_shared(desc, error);
+  const std::uint32_t count = desc->kernel->parameter_count;
+  if (count != UINT32_MAX && (desc->argument_count != count || desc->parameters != nullptr))
+      [[unlikely]] {
+    return check_arguments(desc, error);
+  }
   return LOCKSTEP_OK;
 }
 

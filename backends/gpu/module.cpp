@@ -201,6 +201,9 @@ lockstep_code module_kernel(lockstep_module* module, const char* name, lockstep_
       layout->known && std::none_of(layout->parameters.begin(), layout->parameters.end(),
                                     [](const auto& p) { return p.tag == 255; });
   made->layout.store(layout.get(), std::memory_order_release);
+  if (layout->known) {
+    made->parameter_count = static_cast<std::uint32_t>(layout->parameters.size());
+  }
   made->layouts.push_back(std::move(layout));
   {
     std::unique_lock by_handle(functions().mutex);

@@ -70,8 +70,9 @@ struct alignas(64) lockstep_kernel {
     std::vector<lockstep_parameter> parameters;
   };
   std::atomic<const Layout*> layout{nullptr};
-  std::uint32_t name_number = 0;  // interned
-  std::string name;               // as the driver reports it
+  std::uint32_t name_number = 0;               // interned
+  std::uint32_t parameter_count = UINT32_MAX;  // the layout's; UINT32_MAX = not known
+  std::string name;                            // as the driver reports it
   lockstep::gpu::FunctionFacts facts;
   std::vector<std::unique_ptr<const Layout>> layouts;  // under the module's mutex
 };
@@ -119,7 +120,7 @@ struct lockstep_graph {
   ~lockstep_graph();
 };
 
-struct lockstep_graph_exec {
+struct alignas(64) lockstep_graph_exec {
   lockstep_device* device = nullptr;
   lockstep::gpu::Handle native = nullptr;
   std::uint64_t identity = 0;

@@ -81,6 +81,7 @@ lockstep_code start(lockstep_error* error) {
     g_state.names[index] = recorder().intern(name, std::strlen(name));
   }
   g_state.plain_launch = driver().traits().plain_launch;
+  g_state.plain_graph_launch = driver().traits().plain_graph_launch;
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   g_state.status.store(Status::kReady, std::memory_order_release);
   return LOCKSTEP_OK;

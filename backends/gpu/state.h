@@ -22,7 +22,8 @@ enum class Status : int { kFresh, kReady, kFailed, kForked };
 struct alignas(64) State {
   std::atomic<Status> status{Status::kFresh};
   std::atomic<int> open_captures{0};   // that this plugin began
-  PlainLaunch plain_launch = nullptr;  // the driver's trait, where launches look
+  PlainLaunch plain_launch = nullptr;  // the driver's traits, where launches look
+  PlainGraphLaunch plain_graph_launch = nullptr;
   Driver* driver = nullptr;
   const lockstep_host* host = nullptr;
   const lockstep_recorder* recorder = nullptr;     // never null

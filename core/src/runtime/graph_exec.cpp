@@ -81,13 +81,12 @@ GraphExec Graph::instantiate() const { return instantiate(InstantiateOptions());
 }
 
 [[gnu::hot]] void detail::GraphExecState::check_pointers() {
-  const std::uint64_t frees = device_state.backend.allocations.frees();
+  const std::uint64_t frees = allocations.frees();
   if (frees != checked_frees.load(std::memory_order_relaxed)) [[unlikely]]
     check_each_pointer(frees);
 }
 
 void detail::GraphExecState::check_each_pointer(std::uint64_t frees) {
-  const runtime::AllocationMap& allocations = device_state.backend.allocations;
   for (const runtime::RawPointer& pointer : contents->raw_pointers) {
     if (allocations.is_live(pointer.address, pointer.allocation)) continue;
     ErrorContext context;
@@ -117,7 +116,11 @@ namespace {
 [[gnu::hot]] void GraphExec::launch(const StreamRef& stream_handle) const {
   GraphExecState& exec = state();
   detail::StreamState& stream = stream_handle.state();
-  exec.device_state.check_usable();
+  if (exec.generation != runtime::fork_generation()) [[unlikely]]
+    runtime::throw_forked(exec.device_state.id);
+  // Which the plugin will look at, when the checks are done.
+  __builtin_prefetch(stream.handle);
+  __builtin_prefetch(exec.handle);
   if (&stream.device_state != &exec.device_state &&
       &stream.device_state.backend != &exec.device_state.backend) [[unlikely]] {
     refuse_stream(exec, stream);
@@ -127,7 +130,7 @@ namespace {
     exec.remember_stream(stream.shared_from_this());
   }
   ErrorRecord error;
-  const lockstep_code code = stream.table.graph_exec_launch(exec.handle, stream.handle, &error);
+  const lockstep_code code = exec.launch(exec.handle, stream.handle, &error);
   check(exec.device_state, &stream, code, error, "GraphExec::launch");
 }
 

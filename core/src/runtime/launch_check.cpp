@@ -95,15 +95,19 @@ void check_layout(const Context& context, std::span<const KernelArgument> argume
   }
 }
 
-/// The next launches compare with these first.
-void keep_fitted(const detail::KernelState& kernel, const lockstep_parameter* fitted) {
-  if (kernel.fitted.load(std::memory_order_relaxed) != nullptr) return;
-  auto kept = std::make_unique<lockstep_parameter[]>(kernel.parameters.size());
-  std::copy_n(fitted, kernel.parameters.size(), kept.get());
-  const lockstep_parameter* none = nullptr;
-  if (kernel.fitted.compare_exchange_strong(none, kept.get(), std::memory_order_acq_rel)) {
-    static_cast<void>(kept.release());
+/// Whether the plugin tells pointers from other parameters now, by what it was told at a launch.
+/// That it cannot be asked is no failure of ours: it is told at each launch then.
+bool has_learned_tags(const detail::KernelState& kernel) {
+  lockstep_kernel_info info = {};
+  info.struct_size = sizeof(info);
+  info.parameter_count = UINT32_MAX;
+  ErrorRecord error;
+  if (kernel.device->backend.table.kernel_info(kernel.handle, &info, &error) != LOCKSTEP_OK ||
+      info.parameter_count != kernel.parameters.size()) {
+    return false;
   }
+  return std::all_of(info.parameters, info.parameters + info.parameter_count,
+                     [](const lockstep_parameter& each) { return each.tag != 255; });
 }
 
 }  // namespace
@@ -168,7 +172,26 @@ void LaunchDescription::point_to(const detail::KernelState& kernel,
   }
   desc_.arguments = pointers;
   desc_.parameters = kernel.tags_known ? nullptr : parameters;
-  if (kernel.layout_known && count <= kInline) keep_fitted(kernel, parameters);
+  looked_at_closely_ = true;
+}
+
+[[gnu::cold]] void keep_fitted(const detail::KernelState& kernel,
+                               std::span<const KernelArgument> arguments) {
+  if (!kernel.layout_known || arguments.size() > LaunchDescription::kInline ||
+      kernel.fitted.load(std::memory_order_relaxed) != nullptr) {
+    return;
+  }
+  auto kept = std::make_unique<lockstep_parameter[]>(arguments.size());
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    kept[i] = {0, arguments[i].size, static_cast<std::uint8_t>(arguments[i].kind), {}};
+  }
+  if (!kernel.tags_known && has_learned_tags(kernel)) {
+    kernel.tags_told.store(true, std::memory_order_relaxed);
+  }
+  const lockstep_parameter* none = nullptr;
+  if (kernel.fitted.compare_exchange_strong(none, kept.get(), std::memory_order_acq_rel)) {
+    static_cast<void>(kept.release());
+  }
 }
 
 [[gnu::noinline]] void LaunchDescription::add_attributes(const LaunchConfig& config) {

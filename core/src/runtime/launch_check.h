@@ -32,6 +32,8 @@ class LaunchDescription {
   LaunchDescription& operator=(const LaunchDescription&) = delete;
 
   const lockstep_launch_desc& desc() const noexcept { return desc_; }
+  /// The arguments were unlike those of earlier launches, or there was none: see keep_fitted.
+  bool looked_at_closely() const noexcept { return looked_at_closely_; }
 
  private:
   /// Where more than kInline arguments lie.
@@ -45,15 +47,17 @@ class LaunchDescription {
                 const char* function);
   void add_attributes(const LaunchConfig& config);
 
+  // In the order of their use, for they lie on lines of the cache, too.
   lockstep_launch_desc desc_;
+  std::unique_ptr<More> more_;
+  bool looked_at_closely_ = false;
   // Left as they are: only the first argument_count and attribute_count elements are ever read.
   std::array<const void*, kInline> pointers_;
-  std::array<lockstep_parameter, kInline> parameters_;
-  std::unique_ptr<More> more_;
   std::array<lockstep_attribute, 4> attributes_;
   lockstep_dim3 cluster_;
   std::uint32_t cooperative_, programmatic_;
   std::int32_t priority_;
+  std::array<lockstep_parameter, kInline> parameters_;
 };
 
 /// True when each of `value` is 1 to its limit. Without branches: a launch meets each of them cold.
@@ -79,6 +83,10 @@ void check_grid_times_block(const detail::KernelState& kernel, const LaunchConfi
 /// Memory of another backend is refused. Looks at each allocation.
 void check_owners(const detail::KernelState& kernel, std::span<const KernelArgument> arguments,
                   const char* function);
+
+/// After a launch whose arguments were looked at closely: later ones are compared with them first,
+/// and not told to a plugin that has learned from them.
+void keep_fitted(const detail::KernelState& kernel, std::span<const KernelArgument> arguments);
 
 /// Points to the arguments. False when one is not like that of an earlier launch which did fit.
 inline bool LaunchDescription::point_to_like(const lockstep_parameter* fitted,
@@ -113,7 +121,7 @@ inline LaunchDescription::LaunchDescription(const detail::KernelState& kernel,
   desc_.attribute_count = 0;
 
   const lockstep_parameter* const fitted = kernel.fitted.load(std::memory_order_acquire);
-  desc_.parameters = kernel.tags_known ? nullptr : fitted;
+  desc_.parameters = kernel.tags_told.load(std::memory_order_relaxed) ? nullptr : fitted;
   if (fitted == nullptr || arguments.size() != kernel.parameters.size() ||
       !point_to_like(fitted, arguments)) [[unlikely]] {
     point_to(kernel, arguments, function);

@@ -180,12 +180,15 @@ GraphState::~GraphState() {
 }
 
 GraphExecState::GraphExecState(const Graph& graph_, lockstep_graph_exec* handle_)
-    : graph(graph_),
-      device(graph.state().device),
-      device_state(device.state()),
+    : device_state(graph_.state().device.state()),
       handle(handle_),
-      contents(std::make_shared<const runtime::GraphContents>(graph.state().contents)),
-      checked_frees(UINT64_MAX) {
+      launch(device_state.backend.table.graph_exec_launch),
+      allocations(device_state.backend.allocations),
+      checked_frees(UINT64_MAX),
+      generation(device_state.generation),
+      graph(graph_),
+      device(graph.state().device),
+      contents(std::make_shared<const runtime::GraphContents>(graph.state().contents)) {
   std::uint32_t plugin_version = 0;
   identity = device_state.backend.table.graph_exec_identity(handle, &plugin_version);
 }

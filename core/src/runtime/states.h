@@ -141,6 +141,8 @@ struct alignas(kCacheLine) KernelState : std::enable_shared_from_this<KernelStat
   std::vector<lockstep_parameter> parameters;
   lockstep_kernel* handle = nullptr;
   std::atomic<std::uint32_t> max_dynamic_shared{0};
+  /// The plugin needs not be told what arguments like the fitted ones are.
+  mutable std::atomic<bool> tags_told{false};
   bool layout_known = false;
   bool tags_known = false;  ///< the layout tells pointers from other parameters
   // And the rest.
@@ -163,7 +165,7 @@ struct GraphState {
   runtime::GraphContents contents;
 };
 
-struct GraphExecState {
+struct alignas(kCacheLine) GraphExecState {
   GraphExecState(const Graph& graph, lockstep_graph_exec* handle);
   ~GraphExecState();
   GraphExecState(const GraphExecState&) = delete;
@@ -174,13 +176,19 @@ struct GraphExecState {
   void check_pointers();
   [[gnu::noinline]] void check_each_pointer(std::uint64_t frees);
 
-  Graph graph;
-  const Device device;
+  // What each launch looks at: one line of the cache. The slot, the number and the map are the
+  // backend's and the device's, which lie elsewhere.
   DeviceState& device_state;
   lockstep_graph_exec* handle;
-  std::shared_ptr<const runtime::GraphContents> contents;
+  const decltype(lockstep_backend::graph_exec_launch) launch;
+  const runtime::AllocationMap& allocations;
   std::atomic<std::uint64_t> checked_frees{0};  ///< frees() when pointers were last checked
   std::atomic<const StreamState*> last_stream_seen{nullptr};
+  const std::uint32_t generation;
+  // And the rest.
+  Graph graph;
+  const Device device;
+  std::shared_ptr<const runtime::GraphContents> contents;
   std::uint64_t identity = 0;
   std::uint32_t version = 1;
   std::uint64_t reinstantiations = 0;

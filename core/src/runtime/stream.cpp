@@ -99,8 +99,9 @@ StreamRef StreamRef::from_native(const Device& device, void* native) {
 
 namespace {
 
-[[gnu::hot]] void enqueue_launch(StreamState& stream, const detail::KernelState& kernel,
-                                 const lockstep_launch_desc& launch) {
+[[gnu::always_inline]] inline void enqueue_launch(StreamState& stream,
+                                                  const detail::KernelState& kernel,
+                                                  const lockstep_launch_desc& launch) {
   ErrorRecord error;
   const lockstep_code code = stream.launch(stream.handle, &launch, &error);
   if (code != LOCKSTEP_OK) [[unlikely]] {
@@ -132,11 +133,16 @@ namespace {
   if (stream.generation != runtime::fork_generation()) [[unlikely]]
     runtime::throw_forked(stream.device_state.id);
   const detail::KernelState& kernel = kernel_handle.state();
+  // Which the plugin will look at, when the checks are done.
+  __builtin_prefetch(stream.handle);
+  __builtin_prefetch(kernel.handle);
   if (kernel.device != &stream.device_state) [[unlikely]]
     refuse_device(stream, kernel);
   const runtime::LaunchDescription launch(kernel, config, arguments, "Stream::launch");
   if (!runtime::captures_open()) [[likely]] {
     enqueue_launch(stream, kernel, launch.desc());
+    if (launch.looked_at_closely()) [[unlikely]]
+      runtime::keep_fitted(kernel, arguments);
   } else {
     launch_beside_captures(stream, kernel, config, arguments, launch.desc());
   }
