@@ -20,9 +20,12 @@
 namespace lockstep {
 
 enum class VerifyLevel : std::uint8_t {
-  kCounts = 0,     ///< L0: how many entries of each kind
-  kMultiset = 1,   ///< L1: the same semantic hashes, in any order
-  kOrder = 2,      ///< L2: every order that eager guarantees, replay guarantees too
+  kCounts = 0,    ///< L0: how many entries of each kind
+  kMultiset = 1,  ///< L1: the same semantic hashes, in any order
+  /// L2: every order that eager guarantees, replay guarantees too. Where eager may guarantee more
+  /// than can be followed, or replay may, verified means that the level holds whatever is true, and
+  /// failed that it does not; all between is "undecided".
+  kOrder = 2,
   kArguments = 3,  ///< L3: equal scalars, and one bijection between the buffers of both sides
   kValues = 4,     ///< L4: bitwise equal outputs (API only)
 };
@@ -36,7 +39,8 @@ struct VerifyFinding {
   bool note = false;  ///< told, but not a failure (an additional order in replay, memory nodes)
   /// Stable word for programs: "missing", "extra", "changed", "order", "scalar", "buffer", "value",
   /// "empty", "undefined_graph", "opaque", "truncated", "dropped", "nondeterministic",
-  /// "unwritten", "programmatic", "undecided" (the search for a matching gave up: never verified),
+  /// "unwritten", "programmatic", "undecided" (the search for a matching gave up, or order cannot
+  /// be followed, with one finding for each reason: never verified),
   /// "more" (further findings of that level, counted), "unpaired" (a range of marks without its
   /// partner); notes also "unknown_arguments", "struct", "allowed", "memory", "host_func",
   /// "unfollowed" (order by stream memory operations or semaphores), "uncaptured".
@@ -81,17 +85,27 @@ struct VerifyOptions {
 /// outputs are poisoned before each), then outputs hold the complement of what eager wrote,
 /// in-place memory is restored, then replay. In-place memory is compared too, and restored after
 /// the last run; where eager leaves it as it was, a note "unchanged" says that nothing can be told
-/// from it. L2 follows events of streams and waits of the calling thread; not the events that nodes
-/// of graphs record or wait for, queries that are polled, or waits on other threads. What the
-/// calling thread enqueues counts as the step's work, on whatever stream. Blocks: waits for the
-/// device before, between and after the runs. Illegal during capture. An open user trace does not
-/// see any of it.
+/// from it. What the calling thread enqueues counts as the step's work, on whatever stream; what
+/// other threads enqueue is not seen. Blocks: waits for the device before, between and after the
+/// runs. Illegal during capture. An open user trace does not see any of it.
+///
+/// L2 follows streams, their events, waits of the calling thread, edges of graphs, and events that
+/// nodes of graphs record, where the backend says which (host). It notices, and leaves undecided
+/// where replay lacks an order that would follow: queries that found work ended (Stream::query,
+/// Event::query, on any thread); waits of other threads (synchronize of streams, events, devices),
+/// also of threads that have nothing to do with the step; nodes that wait for an event which a
+/// stream recorded, or whose event is not known (CUDA, HIP); stream memory operations. It cannot
+/// notice what threads tell each other by memory, host functions of the step included, nor waits
+/// and queries made by native calls: a replay that lacks an order from there alone is verified.
 /// \throws Error of the runs themselves, kInvalidArgument for an empty `replay` or `step` and for
 ///         kValues without outputs; whatever `step` throws; never for a mismatch.
 LOCKSTEP_API VerifyReport verify(const GraphExec& replay, const std::function<void(Stream&)>& step,
                                  const VerifyOptions& options = {});
 
-/// Compares two recorded traces as eager and replay, up to kArguments.
+/// Compares two recorded traces as eager and replay, up to kArguments. A trace holds no queries, so
+/// that order by polling goes unnoticed here; the rest of what verify() says of L2 holds, for all
+/// threads of the traces. A program whose threads wait for each other's work is undecided where
+/// replay lacks such an order.
 /// \throws Error kInvalidArgument for kValues (a trace holds no values), and as expand_graph does.
 LOCKSTEP_API VerifyReport verify_traces(const Trace& eager, const Trace& replay,
                                         VerifyLevel level = VerifyLevel::kArguments,

@@ -13,8 +13,10 @@ namespace {
 
 class Comparison {
  public:
-  Comparison(const OrderedView& eager, const OrderedView& replay, VerifyReport& report)
-      : eager_(eager), replay_(replay), report_(report) {}
+  /// `assumed`: what nothing decides is taken for order in eager and for none in replay.
+  Comparison(const OrderedView& eager, const OrderedView& replay, bool assumed,
+             VerifyReport& report)
+      : eager_(eager), replay_(replay), assumed_(assumed), report_(report) {}
 
   void run(VerifyLevel level) {
     const MultisetResult sets = compare_multisets(eager_, replay_, report_.findings);
@@ -120,12 +122,13 @@ class Comparison {
       const LaunchTraceEntry& after = eager_.entries[second];
       const bool reversed = replay_.strong.before(matching[second], matching[first]);
       fail(VerifyLevel::kOrder, programmatic ? "programmatic" : "order",
-           fmt::format("eager guarantees that #{} ({}) ends before #{} ({}) begins; in replay (#{} "
+           fmt::format("eager {} that #{} ({}) ends before #{} ({}) begins; in replay (#{} "
                        "and #{}) {}",
-                       first, to_string(before), second, to_string(after), matching[first],
-                       matching[second],
+                       assumed_ ? "may guarantee" : "guarantees", first, to_string(before), second,
+                       to_string(after), matching[first], matching[second],
                        programmatic ? "only a programmatic edge orders them, so they may overlap"
                        : reversed   ? "the second ends before the first begins"
+                       : assumed_   ? "nothing that is certain orders them"
                                     : "nothing orders them"),
            second, matching[second]);
     }
@@ -193,6 +196,7 @@ class Comparison {
 
   const OrderedView& eager_;
   const OrderedView& replay_;
+  const bool assumed_;
   VerifyReport& report_;
   Matching matching_;
   bool has_order_ = false;
@@ -208,6 +212,91 @@ void add_note(VerifyReport& report, VerifyLevel level, std::string what, std::st
   report.findings.push_back(std::move(finding));
 }
 
+std::string doubt_text(const Doubt& doubt, std::string_view side) {
+  switch (doubt.kind) {
+    case Doubt::Kind::kOtherThread:
+      return fmt::format(
+          "{}: {} waits on one thread, and another then enqueues {}; no trace says whether the "
+          "second thread knew. Wait on the thread that enqueues, or let the streams wait for "
+          "events",
+          side, doubt.cause, doubt.first);
+    case Doubt::Kind::kQuery:
+      return fmt::format(
+          "{}: {} answers that work has ended, and then {} is enqueued; no trace says whether the "
+          "program polled for that or it just was so. Synchronise instead, or let the streams wait "
+          "for events",
+          side, doubt.cause, doubt.first);
+    case Doubt::Kind::kEventNode:
+      return fmt::format(
+          "{}: at {} a wait concerns an event that the node of a graph records or waits for, and "
+          "which record it binds is not known. Record and wait on the streams around the launch, "
+          "or make it an edge of one graph",
+          side, doubt.first);
+    case Doubt::Kind::kSignal:
+      return fmt::format(
+          "{}: {} may wait for what an earlier stream memory operation or semaphore signals. Let "
+          "the streams wait for events",
+          side, doubt.first);
+  }
+  return {};
+}
+
+/// What the surest orders allow and the widest do not: neither holds nor fails.
+void tell_undecided(VerifyReport& report, const VerifyReport& assumed, const OrderedView& eager,
+                    const OrderedView& replay) {
+  report.verified = VerifyLevel::kMultiset;
+  const auto of_order = [](const VerifyFinding& finding) {
+    return finding.level >= VerifyLevel::kOrder;
+  };
+  report.findings.erase(std::remove_if(report.findings.begin(), report.findings.end(), of_order),
+                        report.findings.end());
+  for (const VerifyFinding& missing : assumed.findings) {
+    if (missing.note || (missing.what != "order" && missing.what != "programmatic")) continue;
+    VerifyFinding& finding = report.findings.emplace_back(missing);
+    finding.what = "undecided";
+    finding.message = fmt::format("order was not decided: {}", missing.message);
+    break;
+  }
+  const auto explain = [&](const OrderedView& view, std::string_view side) {
+    for (const Doubt& doubt : view.doubts) {
+      VerifyFinding& reason = report.findings.emplace_back();
+      reason.level = VerifyLevel::kOrder;
+      reason.what = "undecided";
+      reason.message = doubt_text(doubt, side);
+    }
+  };
+  explain(eager, "eager");
+  explain(replay, "replay");
+}
+
+/// Where order cannot be followed, only what holds whatever it is has been verified, and only what
+/// fails whatever it is has failed.
+void compare_views(const Trace& eager, const Trace& replay, const OrderedView& left,
+                   const OrderedView& right, const OrderedViewOptions& options, VerifyLevel level,
+                   VerifyReport& report) {
+  const auto run = [&](const OrderedView& a, const OrderedView& b, bool assumed) {
+    VerifyReport result = report;
+    Comparison(a, b, assumed, result).run(level);
+    return result;
+  };
+  const auto holds = [](const VerifyReport& result) {
+    return result.verified && *result.verified >= VerifyLevel::kOrder;
+  };
+  if (level < VerifyLevel::kOrder || (left.doubts.empty() && right.doubts.empty())) {
+    report = run(left, right, false);
+    return;
+  }
+  OrderedViewOptions assume = options;
+  assume.assume_doubtful = true;
+  const VerifyReport widest = run(ordered_view(eager, {{}, true}), right, true);
+  if (holds(widest)) {
+    report = widest;
+    return;
+  }
+  report = run(left, ordered_view(replay, assume), false);
+  if (holds(report)) tell_undecided(report, widest, left, right);
+}
+
 }  // namespace
 
 VerifyReport compare(const Trace& eager, const Trace& replay, const CompareOptions& options) {
@@ -216,9 +305,10 @@ VerifyReport compare(const Trace& eager, const Trace& replay, const CompareOptio
   const OrderedView left = ordered_view(eager);
   OrderedView right = ordered_view(replay);
   const auto left_out = allowed_extras(left, right, options.allowed_extra, report.findings);
-  if (!left_out.empty()) right = ordered_view(replay, {left_out});
+  const OrderedViewOptions right_options{left_out, false};
+  if (!left_out.empty()) right = ordered_view(replay, right_options);
 
-  Comparison(left, right, report).run(options.level);
+  compare_views(eager, replay, left, right, right_options, options.level, report);
 
   if (right.memory_nodes != 0) {
     add_note(report, VerifyLevel::kCounts, "memory",

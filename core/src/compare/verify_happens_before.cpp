@@ -2,59 +2,26 @@
 #include "src/compare/verify_happens_before.h"
 
 #include <algorithm>
-#include <functional>
+#include <fmt/format.h>
 #include <map>
 #include <numeric>
-#include <string_view>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
+#include "src/compare/verify_calls.h"
+#include "src/compare/verify_watch.h"
 #include "src/trace/graph_order.h"
 
 namespace lockstep::verifying {
 namespace {
 
-/// 512 MiB of clock numbers. Beyond it order is not decided rather than the machine filled.
-constexpr std::uint64_t kMaxClockCells = std::uint64_t{1} << 27;
-
-/// Attributes are compact JSON; the key's spelling is the vendor's own, the word is common to all.
-bool is_programmatic_launch(const LaunchTraceEntry& entry) {
-  const std::string_view text = entry.attributes;
-  const std::size_t word = text.find("programmatic");
-  if (word == std::string_view::npos) return false;
-  const std::size_t colon = text.find(':', word);
-  if (colon == std::string_view::npos || colon + 1 >= text.size()) return false;
-  const char value = text[colon + 1];
-  return value != '0' && value != 'f' && value != 'n';
-}
-
-enum class SyncScope { kStream, kEvent, kDevice };
-
-SyncScope scope_of(const LaunchTraceEntry& entry) {
-  const std::string_view name = entry.name;
-  const auto says = [&](std::string_view word) {
-    return name.find(word) != std::string_view::npos;
-  };
-  if (says("Event") || says("event")) return SyncScope::kEvent;
-  if (entry.event >= 0) return SyncScope::kEvent;
-  // Our recorder says so where there is no stream; names decide in the files of others.
-  for (const auto& [key, value] : entry.unknown) {
-    if (key == "scope" && value == "\"device\"") return SyncScope::kDevice;
+bool adds(const Clock& known, const Clock& more) {
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    if (more[i] > (i < known.size() ? known[i] : 0)) return true;
   }
-  if (says("Ctx") || says("Context") || says("Device") || says("device")) return SyncScope::kDevice;
-  return SyncScope::kStream;
-}
-
-/// Copies to the host block their thread unless the call says otherwise. Uploads do not: from
-/// pageable memory they return before the data is on the device.
-bool waits_for_end(const LaunchTraceEntry& entry) {
-  return entry.kind == OperationKind::kMemcpy &&
-         (entry.memcpy_kind == MemcpyKind::kDtoH || entry.memcpy_kind == MemcpyKind::kHtoH) &&
-         !entry.name.empty() && entry.name.find("Async") == std::string::npos;
-}
-
-bool is_compared(const LaunchTraceEntry& entry) {
-  return is_core_kind(entry.kind) || entry.kind == OperationKind::kOpaque;
+  return false;
 }
 
 /// Walks a trace once and builds one relation. Which entries are compared does not depend on
@@ -76,6 +43,8 @@ class Walk {
   void run() {
     for (const LaunchTraceEntry& entry : trace_.entries) {
       if (entry.has(EntryFlag::kCaptured) || entry.has(EntryFlag::kFailed)) continue;
+      current_ = &entry;
+      ++now_;
       push(entry);
     }
   }
@@ -96,7 +65,29 @@ class Walk {
   struct Graph {
     GraphOrder order;
     std::vector<std::vector<std::pair<std::uint32_t, bool>>> before;  ///< (node, programmatic)
+    std::set<std::int64_t> records;  ///< events that its nodes record
   };
+  struct EventRecord {
+    Clock clock;
+    std::uint64_t when = 0;  ///< now_ of the record
+  };
+
+  /// Order that there may be besides: joined where the walk assumes it, and told where it would add
+  /// something.
+  void maybe(Clock& clock, const Clock& more, Doubt::Kind kind, const LaunchTraceEntry* cause) {
+    if (!adds(clock, more)) return;
+    if (options_.assume_doubtful) join(clock, more);
+    const bool told = std::any_of(view.doubts.begin(), view.doubts.end(),
+                                  [&](const Doubt& doubt) { return doubt.kind == kind; });
+    if (!told) view.doubts.push_back({kind, where(cause), where(current_)});
+  }
+
+  std::string where(const LaunchTraceEntry* entry) const {
+    if (entry == nullptr) return {};
+    std::string text = describe(*entry, 80);
+    if (entry->thread_index != 0) text += fmt::format(" of thread {}", entry->thread_index);
+    return fmt::format("{} (entry {} as enqueued)", text, entry - trace_.entries.data());
+  }
 
   /// The clock with which the next entry of that stream begins.
   Clock begin_of(const LaunchTraceEntry& entry, Stream& stream, bool programmatic = false) {
@@ -104,6 +95,15 @@ class Walk {
                                                                                 : stream.tail;
     join(begin, threads_[entry.thread_index]);
     join_legacy(begin, stream);
+    if (threads_.size() > 1) {
+      const LaunchTraceEntry* latest = nullptr;
+      for (const auto& [thread, wait] : last_waits_) {
+        if (thread == entry.thread_index) continue;
+        if (latest == nullptr || wait > latest) latest = wait;
+      }
+      maybe(begin, waited_, Doubt::Kind::kOtherThread, latest);
+    }
+    maybe(begin, polled_, Doubt::Kind::kQuery, last_query_);
     return begin;
   }
 
@@ -150,14 +150,15 @@ class Walk {
       case OperationKind::kEventRecord: {
         Stream& stream = stream_of(entry);
         pass(stream, begin_of(entry, stream));
-        if (entry.event >= 0) events_[entry.event] = stream.tail;
+        record_event(entry.event, stream.tail);
+        join(stream_records_, stream.tail);
+        last_stream_record_ = now_;
         return;
       }
       case OperationKind::kEventWait: {
         Stream& stream = stream_of(entry);
         Clock begin = begin_of(entry, stream);
-        const auto found = events_.find(entry.event);
-        if (found != events_.end()) join(begin, found->second);
+        join_event(begin, entry.event);
         pass(stream, begin);
         return;
       }
@@ -170,9 +171,14 @@ class Walk {
         ++view.host_functions;
         break;
       case OperationKind::kStreamMemOp:
-      case OperationKind::kExternalSemaphore:
+      case OperationKind::kExternalSemaphore: {
         ++view.unfollowed;
-        break;
+        Stream& stream = stream_of(entry);
+        Clock begin = begin_of(entry, stream);
+        pass_signal(begin);
+        pass(stream, begin);
+        return;
+      }
       default:
         break;
     }
@@ -190,33 +196,90 @@ class Walk {
     join(stream.tail, end);
     stream.overlapping = begin;
     stream.after_kernel = kernel;
-    if (waits_for_end(entry)) join(threads_[entry.thread_index], end);
+    if (waits_for_end(entry)) end_wait(entry, end);
   }
 
   void note_chain(Stream& stream) {
     if (relation.size() != 0) stream.chain = relation.chain(relation.size() - 1);
   }
 
+  void end_wait(const LaunchTraceEntry& entry, const Clock& ended) {
+    if (is_query(entry)) {
+      join(polled_, ended);
+      last_query_ = &entry;
+      return;
+    }
+    join(threads_[entry.thread_index], ended);
+    join(waited_, ended);
+    last_waits_[entry.thread_index] = &entry;
+  }
+
   void synchronize(const LaunchTraceEntry& entry) {
-    Clock& thread = threads_[entry.thread_index];
+    Clock ended;
     switch (scope_of(entry)) {
-      case SyncScope::kEvent: {
-        const auto found = events_.find(entry.event);
-        if (found != events_.end()) join(thread, found->second);
-        return;
-      }
+      case SyncScope::kEvent:
+        join_event(ended, entry.event);
+        break;
       case SyncScope::kDevice:
         for (const auto& [index, stream] : streams_) {
-          if (stream.device == entry.device) join(thread, stream.tail);
+          if (stream.device == entry.device) join(ended, stream.tail);
         }
-        return;
+        break;
       case SyncScope::kStream: {
-        Stream& stream = stream_of(entry);
-        join(thread, stream.tail);
-        join_legacy(thread, stream);
-        return;
+        const Stream& stream = stream_of(entry);
+        ended = stream.tail;
+        join_legacy(ended, stream);
+        break;
       }
     }
+    end_wait(entry, ended);
+  }
+
+  void record_event(std::int64_t event, const Clock& clock) {
+    if (event >= 0) events_[event] = {clock, now_};
+  }
+
+  /// A wait of a stream or of the host names the record that it binds. Only a record that the node
+  /// of a graph made may have no number: then it may be this event's, and the latest.
+  void join_event(Clock& clock, std::int64_t event) {
+    const auto found = events_.find(event);
+    if (found != events_.end()) {
+      if (found->second.when > last_unnumbered_node_) {
+        join(clock, found->second.clock);
+      } else {
+        maybe(clock, found->second.clock, Doubt::Kind::kEventNode, nullptr);
+      }
+    }
+    // Neither the host's notices nor waits without a number know which records nodes made.
+    const bool any = event < 0 || event >= kFirstWatchedEvent;
+    maybe(clock, any ? node_records_ : unnumbered_nodes_, Doubt::Kind::kEventNode, nullptr);
+  }
+
+  /// A node names its event, not a record of it: which stream records were of that event no trace
+  /// says. Known is what other nodes recorded, until a stream records anything.
+  void join_event_of_node(Clock& clock, std::int64_t event, const Graph& graph) {
+    const auto found = events_.find(event);
+    if (found != events_.end()) {
+      if (found->second.when > std::max(last_stream_record_, last_unnumbered_node_) &&
+          graph.records.count(event) == 0) {
+        join(clock, found->second.clock);
+      } else {
+        maybe(clock, found->second.clock, Doubt::Kind::kEventNode, nullptr);
+      }
+    }
+    maybe(clock, stream_records_, Doubt::Kind::kEventNode, nullptr);
+    maybe(clock, event < 0 ? node_records_ : unnumbered_nodes_, Doubt::Kind::kEventNode, nullptr);
+    for (const auto& [recorded, at] : launch_records_) {
+      if (recorded == event || recorded < 0 || event < 0) {
+        maybe(clock, at, Doubt::Kind::kEventNode, nullptr);
+      }
+    }
+  }
+
+  /// Waits for a value and writes of one: which wait is for which write is not recorded.
+  void pass_signal(Clock& clock) {
+    maybe(clock, signals_, Doubt::Kind::kSignal, nullptr);
+    join(signals_, clock);
   }
 
   Graph& graph_of(const GraphDefinition& definition) {
@@ -232,6 +295,9 @@ class Walk {
     for (std::size_t e = 0; e < definition.edges.size(); ++e) {
       graph.before[definition.edges[e].second].emplace_back(definition.edges[e].first,
                                                             programmatic[e]);
+    }
+    for (const LaunchTraceEntry& node : definition.nodes) {
+      if (node.kind == OperationKind::kEventRecord) graph.records.insert(node.event);
     }
     return graph;
   }
@@ -270,15 +336,24 @@ class Walk {
       if (definition->nodes[node].has(EntryFlag::kDisabled)) {
         ends[node] = begin;
       } else {
-        ends[node] = run_node(expanded[next++], begin, chains[node]);
+        ends[node] = run_node(expanded[next++], begin, chains[node], graph);
       }
       join(done, ends[node]);
     }
+    // Waits of the same launch bind what had been recorded before it.
+    for (const auto& [event, clock] : launch_records_) {
+      record_event(event, clock);
+      join(node_records_, clock);
+      if (event >= 0) continue;
+      join(unnumbered_nodes_, clock);
+      last_unnumbered_node_ = now_;
+    }
+    launch_records_.clear();
     last_run = done;
     pass(stream, done);
   }
 
-  Clock run_node(LaunchTraceEntry& node, Clock& begin, std::int64_t& chain) {
+  Clock run_node(LaunchTraceEntry& node, Clock& begin, std::int64_t& chain, const Graph& graph) {
     switch (node.kind) {
       case OperationKind::kAlloc:
       case OperationKind::kFree:
@@ -288,16 +363,15 @@ class Walk {
         ++view.host_functions;
         return begin;
       case OperationKind::kEventRecord:
-        if (node.event >= 0) events_[node.event] = begin;
+        launch_records_.emplace_back(node.event, begin);
         return begin;
-      case OperationKind::kEventWait: {
-        const auto found = events_.find(node.event);
-        if (found != events_.end()) join(begin, found->second);
+      case OperationKind::kEventWait:
+        join_event_of_node(begin, node.event, graph);
         return begin;
-      }
       case OperationKind::kStreamMemOp:
       case OperationKind::kExternalSemaphore:
         ++view.unfollowed;
+        pass_signal(begin);
         return begin;
       default:
         break;
@@ -314,7 +388,17 @@ class Walk {
   const bool programmatic_is_full_;
   bool in_internal_launch_ = false;
   std::map<std::uint32_t, Stream> streams_;
-  std::map<std::int64_t, Clock> events_;
+  std::map<std::int64_t, EventRecord> events_;
+  std::vector<std::pair<std::int64_t, Clock>> launch_records_;  ///< by nodes of the present launch
+  Clock stream_records_;    ///< of all events that streams recorded
+  Clock node_records_;      ///< of all events that nodes recorded
+  Clock unnumbered_nodes_;  ///< of all records by nodes that have no number
+  Clock waited_;            ///< what any thread has waited for
+  Clock polled_;            ///< what any query found ended
+  Clock signals_;           ///< of stream memory operations and semaphores
+  std::uint64_t now_ = 0, last_stream_record_ = 0, last_unnumbered_node_ = 0;
+  const LaunchTraceEntry *current_ = nullptr, *last_query_ = nullptr;
+  std::map<std::uint32_t, const LaunchTraceEntry*> last_waits_;  ///< by thread
   std::map<std::uint32_t, Clock> threads_;
   std::map<std::int32_t, Clock> runs_;  ///< by graph: end of its latest launch
   std::map<std::pair<std::int32_t, std::uint32_t>, Graph> graphs_;
@@ -323,55 +407,6 @@ class Walk {
 };
 
 }  // namespace
-
-void join(Clock& into, const Clock& other) {
-  if (into.size() < other.size()) into.resize(other.size(), 0);
-  for (std::size_t i = 0; i < other.size(); ++i) into[i] = std::max(into[i], other[i]);
-}
-
-Clock OrderRelation::add(const Clock& begin, std::int64_t preferred) {
-  const auto has_ended = [&](std::size_t c) {
-    return c < begin.size() && begin[c] == chains_[c].size();
-  };
-  std::size_t chain = chains_.size();
-  if (preferred >= 0 && has_ended(static_cast<std::size_t>(preferred))) {
-    chain = static_cast<std::size_t>(preferred);
-  } else {
-    for (std::size_t c = 0; c < begin.size() && chain == chains_.size(); ++c) {
-      if (has_ended(c)) chain = c;
-    }
-  }
-  if (chain == chains_.size()) chains_.emplace_back();
-  const auto entry = static_cast<std::uint32_t>(begin_.size());
-  chain_.push_back(static_cast<std::uint32_t>(chain));
-  position_.push_back(static_cast<std::uint32_t>(chains_[chain].size()));
-  chains_[chain].push_back(entry);
-  cells_ += begin.size();
-  if (cells_ > kMaxClockCells) complete_ = false;
-  begin_.push_back(complete_ ? begin : Clock{});
-  Clock end = begin;
-  if (end.size() <= chain) end.resize(chain + 1, 0);
-  end[chain] = static_cast<std::uint32_t>(chains_[chain].size());
-  return end;
-}
-
-std::uint64_t OrderRelation::predecessors(std::size_t entry) const noexcept {
-  return std::accumulate(begin_[entry].begin(), begin_[entry].end(), std::uint64_t{0});
-}
-
-std::vector<std::uint32_t> OrderRelation::covers(std::size_t entry) const {
-  std::vector<std::uint32_t> latest;
-  visit_latest(entry, [&](std::uint32_t earlier) { latest.push_back(earlier); });
-  // Latest first: what is implied at all is implied by one that is not, and that one is later.
-  std::sort(latest.begin(), latest.end(), std::greater<>());
-  std::vector<std::uint32_t> result;
-  for (const std::uint32_t candidate : latest) {
-    const bool implied = std::any_of(result.begin(), result.end(),
-                                     [&](std::uint32_t later) { return before(candidate, later); });
-    if (!implied) result.push_back(candidate);
-  }
-  return result;
-}
 
 OrderedView ordered_view(const Trace& trace, const OrderedViewOptions& options) {
   Walk strong(trace, options, false);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 /// \file
@@ -62,6 +63,21 @@ class OrderRelation {
 struct OrderedViewOptions {
   /// Positions of the view that are left out (they go on ordering what is around them). Sorted.
   std::vector<std::size_t> left_out;
+  /// Order that the trace does not decide (see Doubt) is taken for order; else for none.
+  bool assume_doubtful = false;
+};
+
+/// A place where the program may have more order than can be followed.
+struct Doubt {
+  enum class Kind {
+    kOtherThread,  ///< one thread waited, another enqueued later: did it know of that?
+    kQuery,        ///< a query found work ended: did the program mind?
+    kEventNode,    ///< a node of a graph waits for or made a record that cannot be told from others
+    kSignal,       ///< stream memory operations and semaphores
+  };
+  Kind kind;
+  std::string cause;  ///< the latest entry that may order; empty where `first` is that
+  std::string first;  ///< the first entry that it may order
 };
 
 /// The executed view of a trace (core kinds, opaque entries, launches of graphs that nobody
@@ -73,6 +89,8 @@ struct OrderedView {
   bool has_programmatic = false;
   std::vector<std::uint32_t> creation;  ///< positions sorted as the work was captured or enqueued
 
+  /// The first of each kind. None: the view is the same whatever is assumed.
+  std::vector<Doubt> doubts;
   std::uint64_t memory_nodes = 0;  ///< allocations and frees among the nodes of launched graphs
   std::uint64_t host_functions = 0;
   std::uint64_t unfollowed = 0;  ///< entries whose order cannot be followed
@@ -87,7 +105,8 @@ struct OrderedView {
 /// Order comes from streams, event records and waits, edges of graphs, launches of one executable
 /// (which follow each other), legacy-stream rules where streams are defined, and host threads: what
 /// a thread waited for has ended before what it enqueues later begins. A copy to host memory whose
-/// call has no "Async" in its name waits.
+/// call has no "Async" in its name waits. Nodes of graphs that wait for events follow the records
+/// that other nodes made of them, as long as these are certainly the latest.
 /// \throws Error as expand_graph() does.
 OrderedView ordered_view(const Trace& trace, const OrderedViewOptions& options = {});
 

@@ -52,8 +52,8 @@ std::string verdict(const VerifyReport& report) {
   std::string text = "not verified: ";
   const VerifyFinding* failure = first_failure(report);
   if (failure != nullptr) {
-    text += fmt::format("{} ({}) does not hold", to_string(failure->level),
-                        level_words(failure->level));
+    text += fmt::format("{} ({}) {}", to_string(failure->level), level_words(failure->level),
+                        failure->what == "undecided" ? "could not be decided" : "does not hold");
   } else if (report.verified) {
     text += fmt::format("{} was asked for and could not be decided", to_string(report.requested));
   } else {

@@ -10,7 +10,9 @@
 
 #include "src/compare/verify_compare.h"
 #include "src/compare/verify_values.h"
+#include "src/compare/verify_watch.h"
 #include "src/record/private_work.h"
+#include "src/runtime/states.h"
 
 namespace lockstep {
 namespace {
@@ -133,19 +135,27 @@ VerifyReport verify(const GraphExec& replay, const std::function<void(Stream&)>&
 
   TraceFilter this_thread;
   this_thread.threads = {Tracer::this_thread()};
-  const auto traced = [&](const std::function<void()>& run) {
+  const void* const backend = &device.state().backend;
+  const auto traced = [&](const std::function<void()>& run, bool watched = false) {
     if (options.set_inputs) options.set_inputs(stream);
     device.synchronize();
     LaunchTrace trace(this_thread);
+    std::optional<runtime::HostWatch> watch;
+    if (watched) watch.emplace();
     run();
+    const auto notices = watched ? watch->notices() : std::vector<runtime::HostNotice>();
+    watch.reset();
+    verifying::mark_streams(notices);
     trace.stop();
     // The step may have used other streams of the device beside the one it was given.
     device.synchronize();
-    return trace.trace();
+    Trace result = trace.trace();
+    verifying::add_notices(result, notices, backend);
+    return result;
   };
 
   if (values) memory->prepare_eager(verifying::kFirstPoison);
-  const Trace eager = traced([&] { step(stream); });
+  const Trace eager = traced([&] { step(stream); }, true);
   if (values) {
     memory->keep(&verifying::ComparedMemory::first_eager);
     memory->prepare_eager(verifying::kSecondPoison);

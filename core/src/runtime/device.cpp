@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/runtime/host_watch.h"
 #include "src/runtime/states.h"
 
 namespace lockstep {
@@ -144,6 +145,10 @@ void Device::synchronize() const {
   ErrorRecord error;
   check(device, device.backend.table.device_synchronize(device.handle, &error), error,
         "Device::synchronize");
+  runtime::HostNotice notice;
+  notice.backend = &device.backend;
+  notice.device = device.info.ordinal;
+  runtime::HostWatch::tell(notice);
   device.backend.reclaimer.collect(device.backend);
   device.backend.host_calls.throw_error();
 }

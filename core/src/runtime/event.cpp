@@ -3,6 +3,7 @@
 #include <lockstep/error.h>
 #include <lockstep/event.h>
 
+#include "src/runtime/host_watch.h"
 #include "src/runtime/states.h"
 
 namespace lockstep {
@@ -17,6 +18,15 @@ void check(EventState& event, lockstep_code code, const ErrorRecord& error, cons
     runtime::throw_plugin_error(event.device_state.backend, &event.device_state, nullptr, code,
                                 error, {function});
   }
+}
+
+void tell(const EventState& event, runtime::HostNotice::Kind kind) {
+  runtime::HostNotice notice;
+  notice.kind = kind;
+  notice.backend = &event.device_state.backend;
+  notice.device = event.device_state.info.ordinal;
+  notice.event = &event;
+  runtime::HostWatch::tell(notice);
 }
 
 EventState& usable(const Event& event) {
@@ -52,6 +62,7 @@ bool Event::query() const {
   const lockstep_code code = event.device_state.backend.table.event_query(event.handle, &error);
   if (code == LOCKSTEP_E_NOT_READY) return false;
   check(event, code, error, "Event::query");
+  tell(event, runtime::HostNotice::Kind::kQuery);
   return true;
 }
 
@@ -60,6 +71,7 @@ void Event::synchronize() const {
   ErrorRecord error;
   check(event, event.device_state.backend.table.event_synchronize(event.handle, &error), error,
         "Event::synchronize");
+  tell(event, runtime::HostNotice::Kind::kWait);
 }
 
 std::chrono::duration<double, std::milli> Event::elapsed_since(const Event& begin) const {

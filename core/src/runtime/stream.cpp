@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/runtime/copy_plan.h"
+#include "src/runtime/host_watch.h"
 #include "src/runtime/launch_check.h"
 #include "src/runtime/states.h"
 
@@ -246,6 +247,21 @@ void StreamRef::host_function(std::function<void()> function) const {
   count_operation(*capture, stream);
 }
 
+namespace {
+
+runtime::HostNotice notice_of(const StreamState& stream, runtime::HostNotice::Kind kind,
+                              const detail::EventState* event = nullptr) {
+  runtime::HostNotice notice;
+  notice.kind = kind;
+  notice.backend = &stream.device_state.backend;
+  notice.device = stream.device_state.info.ordinal;
+  notice.stream = stream.identity;
+  notice.event = event;
+  return notice;
+}
+
+}  // namespace
+
 void StreamRef::record(const Event& event_handle) const {
   StreamState& stream = state();
   stream.device_state.check_usable();
@@ -255,7 +271,10 @@ void StreamRef::record(const Event& event_handle) const {
   ErrorRecord error;
   check(stream, stream.table.event_record(event.handle, stream.handle, &error), error,
         "Stream::record");
-  if (capture == nullptr) return;
+  if (capture == nullptr) {
+    runtime::HostWatch::tell(notice_of(stream, runtime::HostNotice::Kind::kRecord, &event));
+    return;
+  }
   runtime::CapturedPoint point;
   point.capture = capture;
   {
@@ -298,6 +317,7 @@ void StreamRef::synchronize() const {
   ErrorRecord error;
   check(stream, stream.table.stream_synchronize(stream.handle, &error), error,
         "Stream::synchronize");
+  runtime::HostWatch::tell(notice_of(stream, runtime::HostNotice::Kind::kWait));
   runtime::LoadedBackend& backend = stream.device_state.backend;
   backend.reclaimer.collect(backend);
   backend.host_calls.collect();
@@ -311,6 +331,7 @@ bool StreamRef::query() const {
   const lockstep_code code = stream.table.stream_query(stream.handle, &error);
   if (code == LOCKSTEP_E_NOT_READY) return false;
   check(stream, code, error, "Stream::query");
+  runtime::HostWatch::tell(notice_of(stream, runtime::HostNotice::Kind::kQuery));
   return true;
 }
 
