@@ -31,6 +31,12 @@ std::string violation_json(const RuleViolation& violation) {
 int run_verb(Console& console, const CommonOptions& common, const RulesOptions& options) {
   const TraceRules rules =
       TraceRules::parse(read_text_file(options.rules, "a file of rules"), options.rules);
+  if (rules.size() == 0) {
+    throw Failure(kUnreadable,
+                  fmt::format("{} has no rules, so that any trace would keep them; write one a "
+                              "line (docs/trace-rules.md)",
+                              options.rules));
+  }
   check_input(options.file);
   const Trace trace = read_trace(options.file);
   const std::vector<RuleViolation> violations = rules.check(trace);

@@ -28,7 +28,10 @@
 ///
 /// Words may be in any case, singular or plural; "kernel" means a launch; "copies", "to host",
 /// `HtoD copies` and so on read as expected. PATTERN and NAME are one word or stand in double
-/// quotes. Patterns: `. [] * + ? | () ^ $ \d \w \s`, found anywhere in the name as recorded or as
+/// quotes. What a rule names as its place (range, marks, stream) has to be in the trace, and the
+/// trace has to have entries that executed, whatever the quantity: else the rule is broken. Only
+/// `no entries` and `at most N entries` without a place or pattern hold of an empty trace.
+/// Patterns: `. [] * + ? | () ^ $ \d \w \s`, found anywhere in the name as recorded or as
 /// displayed. `#` begins a comment line. Full text: docs/trace-rules.md.
 namespace lockstep {
 
@@ -36,7 +39,8 @@ struct RuleViolation {
   std::uint32_t line = 0;  ///< of the rule, from 1
   std::string rule;        ///< as written
   std::string message;     ///< for people; names index and stream
-  /// The entry that broke it, as its position in the view; nothing when something is missing.
+  /// The entry that broke it, as its position in the view; nothing when something is missing, be it
+  /// what the rule names as its place.
   std::optional<std::uint64_t> index;
   std::optional<std::uint32_t> stream;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <limits>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "src/compare/rules.h"
 #include "src/trace/entry_rules.h"
@@ -24,6 +26,7 @@ std::uint64_t bytes_of(const LaunchTraceEntry& entry) {
   }
 }
 
+/// All that a rule asks of an entry but its name.
 bool counts(const Rule& rule, const LaunchTraceEntry& entry) {
   const bool kind = rule.kinds.empty() ? entry.kind != OperationKind::kMark
                                        : std::find(rule.kinds.begin(), rule.kinds.end(),
@@ -32,8 +35,7 @@ bool counts(const Rule& rule, const LaunchTraceEntry& entry) {
   if (rule.direction != MemcpyKind::kNone && entry.memcpy_kind != rule.direction) return false;
   if (rule.stream && entry.stream_index != *rule.stream) return false;
   const std::uint64_t bytes = bytes_of(entry);
-  if (bytes < rule.least_bytes || bytes > rule.most_bytes) return false;
-  return !rule.pattern || rule.pattern->matches_name(entry.name);
+  return bytes >= rule.least_bytes && bytes <= rule.most_bytes;
 }
 
 bool is_push(const LaunchTraceEntry& entry) {
@@ -45,6 +47,92 @@ bool is_pop(const LaunchTraceEntry& entry) {
 bool is_point(const LaunchTraceEntry& entry) {
   return entry.kind == OperationKind::kMark && !is_push(entry) && !is_pop(entry);
 }
+
+/// Some of the names that a trace has, for messages.
+class Names {
+ public:
+  void add(const std::string& name) {
+    if (std::find(names_.begin(), names_.end(), name) != names_.end()) return;
+    if (names_.size() == kMostNamed) {
+      more_ = true;
+    } else {
+      names_.push_back(name);
+    }
+  }
+  bool empty() const noexcept { return names_.empty(); }
+  std::string text() const {
+    return fmt::format("\"{}\"{}", fmt::join(names_, "\", \""), more_ ? ", …" : "");
+  }
+
+ private:
+  static constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> names_;
+  bool more_ = false;
+};
+
+/// What a trace has that rules may ask for: a rule about something that is not there has nothing to
+/// say, and most likely names it wrongly.
+class Inventory {
+ public:
+  explicit Inventory(const Trace& trace) {
+    for (const StreamDefinition& stream : trace.streams) streams_.insert(stream.stream);
+  }
+  void push(const LaunchTraceEntry& entry) {
+    empty_ = false;
+    if (is_push(entry)) {
+      ranges_.add(entry.name);
+    } else if (is_point(entry)) {
+      points_.add(entry.name);
+      ++point_count_;
+    } else if (!is_pop(entry)) {
+      streams_.insert(entry.stream_index);
+    }
+  }
+
+  /// Why the rule cannot be kept or broken; nothing when it can. `range_found`: of its range.
+  std::optional<std::string> objection(const Rule& rule, bool range_found) const {
+    // "no entries" is what an empty trace keeps.
+    const bool any = rule.kinds.empty() && rule.least == 0 && rule.most != kNoLimit;
+    const bool narrow = rule.scope != RuleScope::kEverywhere || rule.stream || rule.pattern;
+    if (empty_ && (!any || narrow)) {
+      return "the trace has no entries that executed, so that nothing can be said of them: was "
+             "anything recorded?";
+    }
+    if (rule.scope == RuleScope::kBetweenMarks && ranges_.empty() && point_count_ < 2) {
+      return fmt::format(
+          "nothing is between marks: the trace has no range, and {}",
+          points_.empty() ? "no other mark" : "only one other mark, " + points_.text());
+    }
+    const bool in_range =
+        rule.scope == RuleScope::kInRange || rule.scope == RuleScope::kInEachRange;
+    if (in_range && !range_found) {
+      return fmt::format(
+          "there is no range \"{}\": the trace has {}{}", rule.range,
+          ranges_.empty() ? "no ranges" : "the ranges " + ranges_.text(),
+          points_.empty() ? std::string() : ", and marks that are no ranges: " + points_.text());
+    }
+    if (rule.stream && streams_.count(*rule.stream) == 0) {
+      return fmt::format("there is no stream {}: the trace has {}", *rule.stream,
+                         streams_.empty() ? "none" : fmt::format("the streams {}", stream_text()));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+  std::string stream_text() const {
+    if (streams_.size() > 1 && *streams_.rbegin() - *streams_.begin() + 1 == streams_.size()) {
+      return fmt::format("{} to {}", *streams_.begin(), *streams_.rbegin());
+    }
+    return fmt::format("{}", fmt::join(streams_, ", "));
+  }
+
+  bool empty_ = true;
+  std::uint64_t point_count_ = 0;
+  Names ranges_, points_;
+  std::set<std::uint32_t> streams_;
+};
 
 /// Entries counted together, and what to call the place in a message.
 struct Group {
@@ -100,11 +188,20 @@ class Check {
     if (ranges && is_push(entry)) return open(entry);
     if (ranges && is_pop(entry)) return close(entry);
     if (!counts(*rule_, entry)) return;
+    if (rule_->pattern && !rule_->pattern->matches_name(entry.name)) {
+      if (rule_->least != 0) other_names_.add(entry.name);
+      return;
+    }
     if (ranges) return add_to_ranges(entry, index);
     if (rule_->scope == RuleScope::kEverywhere || between_marks) add(groups_.front(), entry, index);
   }
 
-  void finish(std::vector<RuleViolation>& into) {
+  void finish(const Inventory& inventory, std::vector<RuleViolation>& into) {
+    if (const auto objection = inventory.objection(*rule_, range_found_)) {
+      into.push_back(blank());
+      into.back().message = *objection;
+      return;
+    }
     std::vector<RuleViolation> found;
     std::uint64_t total = 0;
     for (Group& group : groups_) {
@@ -114,6 +211,11 @@ class Check {
         RuleViolation& violation = found.emplace_back(blank());
         violation.message = fmt::format("{} {}{}, at least {} must be there", group.count,
                                         rule_->what, group.place, rule_->least);
+        if (group.count == 0 && rule_->pattern) {
+          violation.message += other_names_.empty()
+                                   ? "; the trace has none of any name"
+                                   : "; no name matches, the trace has " + other_names_.text();
+        }
         continue;
       }
       if (group.count > rule_->most) total += group.count - rule_->most;
@@ -149,6 +251,7 @@ class Check {
   }
 
   void open(const LaunchTraceEntry& entry) {
+    range_found_ |= entry.name == rule_->range;
     if (rule_->scope == RuleScope::kInEachRange && entry.name == rule_->range) {
       groups_.push_back(
           {fmt::format(" in range {} number {}", rule_->range, groups_.size() + 1), 0, {}});
@@ -175,6 +278,8 @@ class Check {
   /// see each other's.
   std::map<std::uint32_t, std::vector<std::pair<std::string, std::size_t>>> open_;
   std::size_t listed_ = 0;
+  bool range_found_ = false;
+  Names other_names_;  ///< of entries that would count but for their names
 };
 
 }  // namespace
@@ -189,7 +294,11 @@ std::vector<RuleViolation> TraceRules::check(const Trace& trace, const ViewOptio
     for (const LaunchTraceEntry& entry : trace.entries) filter.push(entry, sink);
   };
   MarkPlace marks;
-  visit([&](const LaunchTraceEntry& entry) { marks.find(entry); });
+  Inventory inventory(trace);
+  visit([&](const LaunchTraceEntry& entry) {
+    marks.find(entry);
+    inventory.push(entry);
+  });
   marks.begin();
   std::vector<Check> checks(impl_->rules.begin(), impl_->rules.end());
   std::uint64_t index = 0;
@@ -199,7 +308,7 @@ std::vector<RuleViolation> TraceRules::check(const Trace& trace, const ViewOptio
     if (view_shows(options, entry)) ++index;
   });
   std::vector<RuleViolation> result;
-  for (Check& check : checks) check.finish(result);
+  for (Check& check : checks) check.finish(inventory, result);
   return result;
 }
 

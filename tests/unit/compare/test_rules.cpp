@@ -104,13 +104,88 @@ TEST(Rules, RangesAndMarks) {
   EXPECT_EQ(broken("at most 1 DtoH in each range step", trace), 0u);
   EXPECT_EQ(broken("at most 1 DtoH in range step", trace), 9u);
   EXPECT_EQ(broken("exactly 2 launches in each range step", trace), 0u);
-  EXPECT_EQ(broken("exactly 2 launches in each range \"other\"", trace), 0u);
   const auto each = TraceRules::parse("no DtoH in each range step").check(trace);
   EXPECT_THAT(each[9].message, HasSubstr("in range step number 10"));
   const Trace points =
       trace_of({kernel("before"), mark("point", "a"), kernel("in"), mark("point", "b"),
                 kernel("in"), mark("point", "c"), kernel("after")});
   EXPECT_EQ(broken("no launches between marks", points), 2u);
+}
+
+std::string only_message(const std::string& rule, const Trace& trace) {
+  const auto violations = TraceRules::parse(rule).check(trace);
+  EXPECT_EQ(violations.size(), 1u) << rule;
+  if (violations.empty()) return {};
+  EXPECT_EQ(violations[0].line, 1u);
+  EXPECT_EQ(violations[0].rule, rule);
+  EXPECT_FALSE(violations[0].index.has_value());
+  return violations[0].message;
+}
+
+TEST(Rules, RangesHaveToExist) {
+  const Trace trace = loop(true);
+  for (const char* quantity : {"no DtoH", "at most 5 DtoH", "exactly 2 launches", "min 1 launch"}) {
+    for (const char* place : {" in range stpe", " in each range stpe"}) {
+      EXPECT_EQ(only_message(std::string(quantity) + place, trace),
+                "there is no range \"stpe\": the trace has the ranges \"step\"");
+    }
+  }
+  EXPECT_EQ(only_message("no HtoD in range step", kernels({"a"})),
+            "there is no range \"step\": the trace has no ranges");
+  EXPECT_EQ(only_message("no HtoD in range a", trace_of({mark("point", "a"), kernel("k")})),
+            "there is no range \"a\": the trace has no ranges, and marks that are no ranges: "
+            "\"a\"");
+  std::vector<LaunchTraceEntry> many;
+  for (int i = 0; i < 20; ++i) many.push_back(mark("push", "r" + std::to_string(i)));
+  EXPECT_THAT(only_message("no HtoD in range r", trace_of(many)), HasSubstr("\"r7\", …"));
+  EXPECT_EQ(broken("no HtoD in range r19", trace_of(many)), 0u);  // there, with nothing in it
+}
+
+TEST(Rules, MarksAndStreamsHaveToExist) {
+  EXPECT_EQ(only_message("no DtoH between marks", kernels({"a"})),
+            "nothing is between marks: the trace has no range, and no other mark");
+  EXPECT_EQ(only_message("no DtoH between marks", trace_of({mark("point", "a"), kernel("k")})),
+            "nothing is between marks: the trace has no range, and only one other mark, \"a\"");
+  EXPECT_EQ(broken("no DtoH between marks",
+                   trace_of({mark("point", "a"), kernel("k"), mark("point", "a")})),
+            0u);
+  EXPECT_EQ(only_message("no DtoH on stream 1", kernels({"a"})),
+            "there is no stream 1: the trace has the streams 0");
+  EXPECT_EQ(only_message("at most 2 HtoD on stream 5",
+                         trace_of({kernel("a"), copy(MemcpyKind::kDtoH, 4, 3)})),
+            "there is no stream 5: the trace has the streams 0, 3");
+  EXPECT_EQ(broken("no HtoD on stream 3", loop(true)), 0u);
+  Trace idle = kernels({"a"});
+  idle.streams.emplace_back().stream = 7;
+  EXPECT_EQ(broken("no HtoD on stream 7", idle), 0u);
+}
+
+TEST(Rules, ATraceWithoutEntriesKeepsOnlyThat) {
+  const Trace empty = trace_of({});
+  for (const char* rule :
+       {"no DtoH", "at most 3 launches", "no entries on stream 0", "no entries in range r",
+        "no kernel matching a", "min 0 entries", "exactly 0 launches", "no opaque"}) {
+    EXPECT_THAT(only_message(rule, empty), HasSubstr("the trace has no entries that executed"))
+        << rule;
+  }
+  EXPECT_THAT(only_message("at least 1 entries", empty), HasSubstr("no entries that executed"));
+  EXPECT_EQ(broken("no entries", empty), 0u);
+  EXPECT_EQ(broken("at most 3 entries", empty), 0u);
+  EXPECT_EQ(broken("no DtoH", trace_of({mark("point", "a")})), 0u);
+  Trace captured = kernels({"a"});
+  captured.entries[0].set(EntryFlag::kCaptured);
+  EXPECT_THAT(only_message("no DtoH", captured), HasSubstr("no entries that executed"));
+}
+
+TEST(Rules, WhatIsMissingIsToldWithTheNamesThereAre) {
+  const Trace trace = kernels({"softmax", "gemm", "gemm"});
+  EXPECT_EQ(only_message("at least 1 kernel matching softmx", trace),
+            "0 kernel, at least 1 must be there; no name matches, the trace has \"softmax\", "
+            "\"gemm\"");
+  EXPECT_EQ(only_message("exactly one HtoD matching cu", trace),
+            "0 HtoD, at least 1 must be there; the trace has none of any name");
+  EXPECT_EQ(only_message("min 2 kernel matching softmax", trace),
+            "1 kernel, at least 2 must be there");
 }
 
 TEST(Rules, RangesOfOtherThreadsDoNotCount) {
