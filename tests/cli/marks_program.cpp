@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// marks_program COUNT [exit CODE | signal NUMBER | wait]: makes COUNT marks, says so, and ends as
-// it is told; `wait` ends with 42 at SIGTERM.
+// marks_program COUNT [exit CODE | signal NUMBER | wait | device]: makes COUNT marks, says so, and
+// ends as it is told; `wait` ends with 42 at SIGTERM, `device` makes a stream of one.
+#include <lockstep/device.h>
+#include <lockstep/stream.h>
 #include <lockstep/tracer.h>
 
 #include <csignal>
@@ -20,6 +22,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < count; ++i) lockstep::mark("step");
   std::printf("made %d marks\n", count);
   std::fflush(stdout);
+  if (std::strcmp(end, "device") == 0) {
+    lockstep::Device::open("host").create_stream();
+  }
   if (std::strcmp(end, "exit") == 0) return std::atoi(argv[3]);
   if (std::strcmp(end, "signal") == 0) std::raise(std::atoi(argv[3]));
   if (std::strcmp(end, "wait") == 0) {

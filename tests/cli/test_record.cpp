@@ -119,12 +119,47 @@ TEST(CliRecord, ProgramThatNeverUsedLockstep) {
   const ProcessResult result = record(folder / "out.jsonl", {"echo", "--help"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("--help"), std::string::npos);  // not taken for ours
-  EXPECT_NE(result.err.find("warning: the program never used Lockstep"), std::string::npos)
+  EXPECT_NE(result.err.find("warning: the program enqueued nothing through Lockstep"),
+            std::string::npos)
       << result.err;
   const Trace trace = read_trace(folder / "out.jsonl");
   EXPECT_TRUE(trace.footer.present);
   EXPECT_TRUE(trace.entries.empty());
   EXPECT_EQ(trace.info.command, (std::vector<std::string>{"echo", "--help"}));
+}
+
+TEST(CliRecord, NothingRecordedIsAHoleUnderStrict) {
+  const TempFolder folder;
+  const ProcessResult never = record(folder / "never.jsonl", {"true"}, {"--strict"});
+  EXPECT_EQ(never.exit_code, 6) << never.err;
+  EXPECT_NE(never.err.find(
+                "error: the program enqueued nothing through Lockstep: the trace has no entries"),
+            std::string::npos)
+      << never.err;
+  EXPECT_NE(
+      never.err.find("directly before the program itself, and see what it does without (--strict)"),
+      std::string::npos);
+  EXPECT_EQ(never.err.find("warning"), std::string::npos) << never.err;
+  EXPECT_TRUE(read_trace(folder / "never.jsonl").footer.present);
+
+  const ProcessResult idle =
+      record(folder / "idle.jsonl", {LOCKSTEP_MARKS_PROGRAM, "0", "device"}, {"--strict"});
+  EXPECT_EQ(idle.exit_code, 6) << idle.err;
+  EXPECT_NE(idle.err.find("error: the program enqueued nothing through Lockstep"),
+            std::string::npos)
+      << idle.err;
+  const ProcessResult json =
+      record(folder / "json.jsonl", {LOCKSTEP_MARKS_PROGRAM, "0"}, {"--strict", "--json"});
+  EXPECT_EQ(json.exit_code, 6) << json.err;
+  const auto answer = checked_json(json.out.substr(json.out.find('{')), "record");
+  EXPECT_EQ(answer.at("exit_code"), 0);
+
+  // One process of several is enough; a program's own failure comes first.
+  EXPECT_EQ(record(folder / "some.jsonl",
+                   {"sh", "-c", "\"$0\" 0; \"$0\" 2", LOCKSTEP_MARKS_PROGRAM}, {"--strict"})
+                .exit_code,
+            0);
+  EXPECT_EQ(record(folder / "own.jsonl", {"sh", "-c", "exit 9"}, {"--strict"}).exit_code, 9);
 }
 
 TEST(CliRecord, ProgramThatCannotRun) {

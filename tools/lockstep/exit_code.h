@@ -15,7 +15,7 @@ enum ExitCode : int {
   kUnreadable = 3,    ///< an input that cannot be read, is damaged or truncated
   kNotAvailable = 4,  ///< a backend or device that was asked for cannot be used
   kInternal = 5,      ///< a failure of our own, or output that cannot be written
-  kHoles = 6,         ///< record --strict: the trace is not complete
+  kHoles = 6,         ///< record --strict: the trace is not complete, or has no entries
   kNotExecutable = 126,
   kProgramNotFound = 127,
   kBrokenPipe = 141,  ///< as a shell reports a program that SIGPIPE ended

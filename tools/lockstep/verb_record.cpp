@@ -2,11 +2,13 @@
 #include <lockstep/error.h>
 #include <lockstep/recording.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <fmt/format.h>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "child_process.h"
@@ -55,12 +57,21 @@ std::string file_json(const RecordedFile& file) {
   return object.str();
 }
 
-void tell(Console& console, const std::vector<RecordedFile>& files, bool failed) {
-  std::uint64_t entries = 0;
-  bool used = false;
+bool is_empty(const std::vector<RecordedFile>& files) {
+  return std::all_of(files.begin(), files.end(),
+                     [](const RecordedFile& file) { return file.entries == 0; });
+}
+
+/// What that may come from, and what to do about it.
+constexpr std::string_view kEmptyText =
+    "the program enqueued nothing through Lockstep: the trace has no entries. Either it does not "
+    "use Lockstep (only programs that are linked to it are recorded), or it ended before its first "
+    "launch, copy, set, allocation or mark, or it ran without the environment that it was given "
+    "(sudo, env -i, a container, a server that was already running): put `lockstep record` "
+    "directly before the program itself, and see what it does without";
+
+void tell(Console& console, const std::vector<RecordedFile>& files) {
   for (const RecordedFile& file : files) {
-    entries += file.entries;
-    used = used || file.pid != 0;
     std::string text =
         fmt::format("{}: {}", file.path.native(), counted(file.entries, "entry", "entries"));
     if (file.pid != 0) text += fmt::format(", pid {}", file.pid);
@@ -74,9 +85,6 @@ void tell(Console& console, const std::vector<RecordedFile>& files, bool failed)
                                                          file.path.native(), lost, file.problem));
     }
   }
-  if (entries != 0 || failed) return;
-  console.warning(used ? "the program used Lockstep but launched nothing: the trace has no entries"
-                       : "the program never used Lockstep: the trace has no entries");
 }
 
 /// A recording, and what went wrong with it so far. The program runs on whatever that is.
@@ -143,10 +151,15 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   }
   const std::vector<RecordedFile> files = finish(console, recorded);
   const bool failed = !recorded.failure.empty();
-  tell(console, files, failed);
-  bool holes = false;
-  for (const RecordedFile& file : files) holes = holes || has_holes(file);
+  tell(console, files);
+  const bool holes = std::any_of(files.begin(), files.end(), has_holes);
   if (holes && options.strict) console.error("the trace has holes (--strict)");
+  const bool empty = !failed && is_empty(files);
+  if (empty && options.strict) {
+    console.error(fmt::format("{} (--strict)", kEmptyText));
+  } else if (empty) {
+    console.warning(kEmptyText);
+  }
   if (common.json) {
     std::vector<std::string> rows;
     for (const RecordedFile& file : files) rows.push_back(file_json(file));
@@ -162,7 +175,7 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   }
   if (code != kDone) return code;
   if (failed) return kInternal;
-  return holes && options.strict ? kHoles : kDone;
+  return (holes || empty) && options.strict ? kHoles : kDone;
 }
 
 }  // namespace lockstep::cli
