@@ -270,6 +270,7 @@ gpu::Result HipDriver::context_synchronize() {
   }
   const int result = call_.hipDeviceSynchronize_();
   captures_.sweep_streams();
+  fresh_.sweep();
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "../gpu/driver.h"
 #include "capture_model.h"
 #include "code_object.h"
+#include "fresh_execs.h"
 #include "hiprtc.h"
 #include "launched_graphs.h"
 #include "library.h"
@@ -145,6 +146,8 @@ class HipDriver final : public gpu::Driver {
   gpu::Result set_rows(const gpu::Set& set, hipStream_t stream);
   gpu::Result launch_by_callback(lockstep_host_function function, void* user, hipStream_t stream);
 
+  gpu::Result has_host_nodes(gpu::Handle graph, bool* has);
+
   gpu::Result enqueue_set(const gpu::Set& set, gpu::Call call, hipStream_t stream);
   gpu::Result enqueue_copy(const gpu::Copy& copy, gpu::Call call, hipStream_t stream);
   gpu::Result enqueue_launch(const gpu::KernelLaunch& launch, hipStream_t stream);
@@ -153,6 +156,7 @@ class HipDriver final : public gpu::Driver {
   Functions call_;  // a copy, one indirection nearer
   CaptureModel captures_{call_};
   LaunchedGraphs launched_{call_, captures_};
+  FreshExecs fresh_{call_, captures_};
   Hiprtc hiprtc_;
   std::once_flag byte_table_made_;
   unsigned char* byte_table_ = nullptr;  // in host memory that devices reach

@@ -19,6 +19,7 @@ struct HostCall {
 void run_host_call(hipStream_t, hipError_t, void* data) {
   const std::unique_ptr<HostCall> call(static_cast<HostCall*>(data));
   call->function(call->user);
+  host_call_ended();
 }
 
 }  // namespace
@@ -75,8 +76,13 @@ gpu::Result HipDriver::launch_by_callback(lockstep_host_function function, void*
     return not_supported("releases before ROCm 5.7 do not capture host functions");
   }
   auto call = std::make_unique<HostCall>(HostCall{function, user});
+  host_call_begins();
   const int result = call_.hipStreamAddCallback_(stream, run_host_call, call.get(), 0);
-  if (result == hipSuccess) (void)call.release();  // run_host_call frees it
+  if (result == hipSuccess) {
+    (void)call.release();  // run_host_call frees it
+  } else {
+    host_call_ended();
+  }
   return result;
 }
 

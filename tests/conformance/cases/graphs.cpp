@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs built by hand, what they list, and how they run.
 #include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -58,6 +62,53 @@ void add_graph_cases() {
     stream.synchronize();
     expect_equal(read(*copy), std::vector<int>{15}, "value");
     expect_equal(calls.load(), 3, "calls of the host function");
+  });
+
+  // Launched again while the launch before is under way, and when it is over; in a child graph,
+  // too.
+  add_rule_case("graph.host_functions_run_in_their_place", [](const Environment& env) {
+    const auto value = make_buffer(env.device(), std::vector<int>{0});
+    const auto pinned = env.device().allocate_pinned<int>(1);
+    struct Seen {  // a driver that is wrong may call late
+      std::mutex mutex;
+      std::vector<int> numbers;
+    };
+    const auto seen = std::make_shared<Seen>();
+    const auto numbers = [&] {
+      const std::lock_guard lock(seen->mutex);
+      return seen->numbers;
+    };
+    ls::Graph graph = env.device().create_graph();
+    const ls::GraphNode add = add_constant(env, graph, {}, *value, 1);
+    ls::CopyRegion region;
+    region.source = value->data();
+    region.destination = pinned.data();
+    region.extent = {sizeof(int), 1, 1};
+    const ls::GraphNode copy = graph.add_copy(std::vector{add}, region);
+    const ls::GraphNode host =
+        graph.add_host_function(std::vector{copy}, [seen, number = pinned.data()] {
+          const std::lock_guard lock(seen->mutex);
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          seen->numbers.push_back(*number);
+        });
+    add_constant(env, graph, {host}, *value, 10);
+    graph.keep_alive(value->allocation());
+    graph.keep_alive(pinned.allocation());
+    ls::Graph parent = env.device().create_graph();
+    parent.add_child({}, graph);
+    const ls::Stream stream = env.device().create_stream();
+    for (const ls::Graph& each : {graph, parent}) {
+      write(*value, std::vector<int>{0});
+      const ls::GraphExec exec = each.instantiate();
+      for (int i = 0; i < 4; ++i) exec.launch(stream);
+      stream.synchronize();
+      expect_equal(numbers(), std::vector<int>{1, 12, 23, 34}, "what the host function saw");
+      exec.launch(stream);
+      stream.synchronize();
+      expect_equal(numbers(), std::vector<int>{1, 12, 23, 34, 45}, "what it saw in a later launch");
+      expect_equal(read(*value), std::vector<int>{55}, "value behind the host function");
+      seen->numbers.clear();
+    }
   });
 
   add_rule_case("graph.diamond_keeps_its_order", [](const Environment& env) {

@@ -32,7 +32,7 @@ TEST_P(HsaSimRuntime, DoesWhatAGpuDoes) {
 }
 INSTANTIATE_TEST_SUITE_P(Modes, HsaSimRuntime,
                          ::testing::Values("copies", "staged", "rows", "sets", "kernels", "events",
-                                           "graphs", "pools"),
+                                           "graphs", "host_nodes", "pools"),
                          [](const auto& mode) { return std::string(mode.param); });
 
 TEST(HsaSimDevices, AreWhatTheEnvironmentSays) {
