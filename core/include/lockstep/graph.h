@@ -132,7 +132,8 @@ class LOCKSTEP_API Graph {
   std::shared_ptr<detail::GraphState> state_;
 };
 
-/// An executable graph. A shared handle; launches of one executable follow each other.
+/// An executable graph. A shared handle; launches of one executable follow each other, on whichever
+/// streams and whatever updates came between.
 class LOCKSTEP_API GraphExec {
  public:
   GraphExec() noexcept = default;
@@ -141,14 +142,18 @@ class LOCKSTEP_API GraphExec {
 
   /// Enqueues one run of all nodes. Illegal while the stream captures. Memory that nodes use by
   /// raw pointer and that is no longer allocated is reported, not used.
-  /// \throws Error kStaleBuffer naming node, argument and address.
+  /// \throws Error kStaleBuffer naming node, argument and address; kIllegalDuringCapture for the
+  /// first launch since an update instantiated anew, when the stream of the launch before is
+  /// another one that has captured since before the update: it cannot be waited for until then.
   void launch(const StreamRef& stream) const;
 
   struct UpdateResult {
     bool reinstantiated = false;  ///< the shape had changed: instantiated anew, once
     std::string reason;           ///< why, as the driver says; "" when updated in place
   };
-  /// Gives this executable the nodes of `graph`. Where the driver cannot, instantiates anew once.
+  /// Gives this executable the nodes of `graph`. Where the driver cannot, instantiates anew once;
+  /// the next launch on another stream than the last one's then waits for that by an event. Not
+  /// beside a launch of another thread.
   UpdateResult update(const Graph& graph);
   /// Switches a node off or on; it goes on ordering its neighbours.
   void set_enabled(GraphNode node, bool enabled);

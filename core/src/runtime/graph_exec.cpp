@@ -113,6 +113,28 @@ namespace {
 
 }  // namespace
 
+namespace {
+
+// The first launch, or one on another stream than the last. True when it was launched: behind an
+// update that instantiated anew, under the mutex, so that those of other threads follow it.
+[[gnu::cold, gnu::noinline]] bool launch_on_other_stream(GraphExecState& exec,
+                                                         detail::StreamState& stream) {
+  const std::lock_guard lock(exec.mutex);
+  const bool behind_former = exec.former.pending();
+  if (behind_former) {
+    exec.former.let_wait(stream);
+    ErrorRecord error;
+    check(exec.device_state, &stream,
+          stream.table.graph_exec_launch(exec.handle, stream.handle, &error), error,
+          "GraphExec::launch");
+    exec.former.followed();
+  }
+  exec.remember_stream(stream.shared_from_this());
+  return behind_former;
+}
+
+}  // namespace
+
 [[gnu::hot]] void GraphExec::launch(const StreamRef& stream_handle) const {
   GraphExecState& exec = state();
   detail::StreamState& stream = stream_handle.state();
@@ -127,7 +149,7 @@ namespace {
   }
   exec.check_pointers();
   if (exec.last_stream_seen.load(std::memory_order_relaxed) != &stream) [[unlikely]] {
-    exec.remember_stream(stream.shared_from_this());
+    if (launch_on_other_stream(exec, stream)) return;
   }
   ErrorRecord error;
   const lockstep_code code = exec.launch(exec.handle, stream.handle, &error);
@@ -164,6 +186,7 @@ GraphExec::UpdateResult GraphExec::update(const Graph& graph_handle) {
     ++exec.reinstantiations;
   }
   const std::lock_guard lock(exec.mutex);
+  if (outcome.reinstantiated) exec.replaced();
   if (exec.last_stream != nullptr) {
     // A launch that is under way still uses what the former nodes used.
     backend.reclaimer.after_work(exec.contents, exec.last_stream);

@@ -205,9 +205,15 @@ GraphExecState::~GraphExecState() {
 }
 
 void GraphExecState::remember_stream(const std::shared_ptr<StreamState>& stream) {
-  const std::lock_guard lock(mutex);
   last_stream = stream;
+  last_identity = stream->table.stream_identity(stream->handle);
   last_stream_seen.store(stream.get(), std::memory_order_relaxed);
+}
+
+void GraphExecState::replaced() {
+  if (last_stream == nullptr) return;  // there is no launch to follow
+  former.replaced(last_stream, last_identity);
+  last_stream_seen.store(nullptr, std::memory_order_relaxed);  // the next launch asks
 }
 
 }  // namespace lockstep::detail

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/runtime/capture_registry.h"
+#include "src/runtime/former_launch.h"
 #include "src/runtime/graph_contents.h"
 #include "src/runtime/loaded_backend.h"
 #include "src/runtime/plugin_error.h"
@@ -171,7 +172,10 @@ struct alignas(kCacheLine) GraphExecState {
   GraphExecState(const GraphExecState&) = delete;
   GraphExecState& operator=(const GraphExecState&) = delete;
 
+  /// The stream of a launch. This and the next: with the mutex held.
   void remember_stream(const std::shared_ptr<StreamState>& stream);
+  /// The plugin's executable was replaced by one that was never launched.
+  void replaced();
   /// Throws kStaleBuffer when memory that a node uses by raw pointer was freed.
   void check_pointers();
   [[gnu::noinline]] void check_each_pointer(std::uint64_t frees);
@@ -195,6 +199,8 @@ struct alignas(kCacheLine) GraphExecState {
 
   std::mutex mutex;
   std::shared_ptr<StreamState> last_stream;  ///< launches follow each other: the last is enough
+  std::uint64_t last_identity = 0;           ///< of that stream, in the thread that launched
+  runtime::FormerLaunch former;
 };
 
 }  // namespace lockstep::detail

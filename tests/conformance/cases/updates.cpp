@@ -101,6 +101,67 @@ void add_update_cases() {
   add_rule_case("REP_21.fan_to_chain_in_a_child",
                 [](const Environment& env) { update_fan_to_chain(env, true); });
 
+  // The executable that the driver instantiates anew follows the launches of the one before.
+  add_rule_case("graph.update_keeps_order", [](const Environment& env) {
+    const auto value = make_buffer(env.device(), std::vector<int>{0});
+    const auto slow = [&] {
+      ls::Graph graph = env.device().create_graph();
+      graph.add_kernel({}, env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *value, 1,
+                       10000000);
+      return graph;
+    };
+    const ls::Stream second = env.device().create_stream(), third = env.device().create_stream();
+    {
+      ls::GraphExec exec;
+      {
+        const ls::Stream first = env.device().create_stream();
+        exec = slow().instantiate();
+        exec.launch(first);
+        expect(exec.update(chain(env, *value, {10, 100})).reinstantiated, "instantiated anew");
+      }
+      exec.launch(second);  // the stream of the launch before is dropped
+      exec.launch(third);
+      third.synchronize();
+      expect_equal(read(*value), std::vector<int>{221}, "value after launches behind an update");
+      exec.update(slow());
+      exec.launch(third);
+      exec.update(chain(env, *value, {1, 2}));  // replaced again without a launch
+      exec.update(chain(env, *value, {1, 2, 3}));
+      expect_equal(exec.reinstantiations(), std::uint64_t{4}, "instantiations");
+      exec.launch(second);
+      exec.launch(second);
+    }
+    second.synchronize();
+    expect_equal(read(*value), std::vector<int>{13}, "value after two updates");
+  });
+
+  // A stream that captures cannot be told from its launches before: only afterwards are they waited
+  // for.
+  add_rule_case("capture.update_of_what_its_stream_launched", [](const Environment& env) {
+    const auto value = make_buffer(env.device(), std::vector<int>{0});
+    ls::Graph slow = env.device().create_graph();
+    slow.add_kernel({}, env.kernel("spin_then_set"), {.grid = 1, .block = 1}, *value, 1, 2000000);
+    const ls::Graph next = chain(env, *value, {10, 100});
+    ls::Stream first = env.device().create_stream();
+    const ls::Stream second = env.device().create_stream();
+    ls::GraphExec exec = slow.instantiate();
+    exec.launch(first);
+    ls::CaptureOptions options;
+    options.mode = ls::CaptureMode::kRelaxed;
+    const ls::Graph captured = first.capture(
+        [&](ls::Stream& s) {
+          s.launch(env.kernel("add_constant<int>"), {.grid = 1, .block = 1}, *value, 1000, 1);
+          expect(exec.update(next).reinstantiated, "instantiated anew");
+          expect_error(ls::ErrorCode::kIllegalDuringCapture, "a launch on another stream",
+                       [&] { exec.launch(second); });
+        },
+        options);
+    expect_equal(captured.node_count(), 1u, "nodes captured");
+    exec.launch(second);
+    second.synchronize();
+    expect_equal(read(*value), std::vector<int>{111}, "value after the capture");
+  });
+
   add_rule_case("update.other_function_in_place_or_anew", [](const Environment& env) {
     const auto value = make_buffer(env.device(), std::vector<int>{0});
     const ls::Stream stream = env.device().create_stream();
