@@ -90,7 +90,7 @@ GraphNode Graph::add_kernel_arguments(std::span<const GraphNode> dependencies,
                     kernel.name, kernel.device->id, graph.device_state.id),
         graph.device_state.id);
   }
-  const runtime::LaunchDescription launch(kernel, config, arguments, kFunction);
+  const runtime::LaunchDescription launch(kernel, config, arguments, true, kFunction);
   lockstep_node_desc desc = describe_node(LOCKSTEP_NODE_KERNEL);
   desc.launch = &launch.desc();
   const GraphNode node = add(graph, dependencies, desc, kFunction);

@@ -95,21 +95,6 @@ void check_layout(const Context& context, std::span<const KernelArgument> argume
   }
 }
 
-/// Whether the plugin tells pointers from other parameters now, by what it was told at a launch.
-/// That it cannot be asked is no failure of ours: it is told at each launch then.
-bool has_learned_tags(const detail::KernelState& kernel) {
-  lockstep_kernel_info info = {};
-  info.struct_size = sizeof(info);
-  info.parameter_count = UINT32_MAX;
-  ErrorRecord error;
-  if (kernel.device->backend.table.kernel_info(kernel.handle, &info, &error) != LOCKSTEP_OK ||
-      info.parameter_count != kernel.parameters.size()) {
-    return false;
-  }
-  return std::all_of(info.parameters, info.parameters + info.parameter_count,
-                     [](const lockstep_parameter& each) { return each.tag != 255; });
-}
-
 }  // namespace
 
 [[gnu::cold]] void refuse_limits(const detail::KernelState& kernel, const LaunchConfig& config,
@@ -184,9 +169,6 @@ void LaunchDescription::point_to(const detail::KernelState& kernel,
   auto kept = std::make_unique<lockstep_parameter[]>(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     kept[i] = {0, arguments[i].size, static_cast<std::uint8_t>(arguments[i].kind), {}};
-  }
-  if (!kernel.tags_known && has_learned_tags(kernel)) {
-    kernel.tags_told.store(true, std::memory_order_relaxed);
   }
   const lockstep_parameter* none = nullptr;
   if (kernel.fitted.compare_exchange_strong(none, kept.get(), std::memory_order_acq_rel)) {

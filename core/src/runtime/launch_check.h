@@ -24,10 +24,12 @@ class LaunchDescription {
   static constexpr std::size_t kInline = 64;
 
   /// \throws Error kInvalidArgument naming the limit or the argument, and `function`.
+  /// `types_matter`: the launch is recorded or becomes a node, of which the plugin has to know what
+  /// its arguments are.
   [[gnu::always_inline]] inline LaunchDescription(const detail::KernelState& kernel,
                                                   const LaunchConfig& config,
                                                   std::span<const KernelArgument> arguments,
-                                                  const char* function);
+                                                  bool types_matter, const char* function);
   LaunchDescription(const LaunchDescription&) = delete;
   LaunchDescription& operator=(const LaunchDescription&) = delete;
 
@@ -84,8 +86,7 @@ void check_grid_times_block(const detail::KernelState& kernel, const LaunchConfi
 void check_owners(const detail::KernelState& kernel, std::span<const KernelArgument> arguments,
                   const char* function);
 
-/// After a launch whose arguments were looked at closely: later ones are compared with them first,
-/// and not told to a plugin that has learned from them.
+/// After a launch whose arguments were looked at closely: later ones are compared with them first.
 void keep_fitted(const detail::KernelState& kernel, std::span<const KernelArgument> arguments);
 
 /// Points to the arguments. False when one is not like that of an earlier launch which did fit.
@@ -105,7 +106,7 @@ inline bool LaunchDescription::point_to_like(const lockstep_parameter* fitted,
 inline LaunchDescription::LaunchDescription(const detail::KernelState& kernel,
                                             const LaunchConfig& config,
                                             std::span<const KernelArgument> arguments,
-                                            const char* function) {
+                                            bool types_matter, const char* function) {
   if (!within_limits(kernel, config)) [[unlikely]]
     refuse_limits(kernel, config, function);
   if (kernel.limits.grid_times_block != UINT64_MAX) [[unlikely]]
@@ -121,7 +122,8 @@ inline LaunchDescription::LaunchDescription(const detail::KernelState& kernel,
   desc_.attribute_count = 0;
 
   const lockstep_parameter* const fitted = kernel.fitted.load(std::memory_order_acquire);
-  desc_.parameters = kernel.tags_told.load(std::memory_order_relaxed) ? nullptr : fitted;
+  // Sizes that did fit are not told again, and tags only to somebody who wants them.
+  desc_.parameters = types_matter && !kernel.tags_known ? fitted : nullptr;
   if (fitted == nullptr || arguments.size() != kernel.parameters.size() ||
       !point_to_like(fitted, arguments)) [[unlikely]] {
     point_to(kernel, arguments, function);

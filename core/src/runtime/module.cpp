@@ -145,7 +145,6 @@ Kernel Module::kernel(std::string_view name) const {
   for (const lockstep_parameter& parameter : kernel->parameters) {
     if (parameter.tag == 255) kernel->tags_known = false;
   }
-  kernel->tags_told.store(kernel->tags_known, std::memory_order_relaxed);
   std::uint32_t dynamic = info.max_dynamic_shared_bytes;
   if (dynamic == 0 && device.limits.max_shared_per_block > info.static_shared_bytes) {
     dynamic = device.limits.max_shared_per_block - info.static_shared_bytes;

@@ -6,7 +6,11 @@
 
 namespace lockstep::runtime {
 
-constinit ProcessState process;
+namespace {
+const volatile std::uint32_t never_active = 0;
+}  // namespace
+
+constinit ProcessState process{.active = &never_active};
 
 void watch_process_end() {
   // Failure means that memory ran out; then only the ignoring of late calls is lost.

@@ -14,6 +14,7 @@ struct alignas(64) ProcessState {
   std::atomic<std::uint32_t> forks{0};
   std::atomic<std::uint32_t> backends{0};  ///< that were started, ever
   std::atomic<std::uint32_t> captures{0};  ///< that are going on, of any backend
+  const volatile std::uint32_t* active;    ///< the word of the recorder that plugins were given
 };
 extern ProcessState process;
 
@@ -32,6 +33,9 @@ inline bool several_backends() noexcept {
 inline bool captures_open() noexcept {
   return process.captures.load(std::memory_order_relaxed) != 0;
 }
+
+/// Does anybody want entries? The same word that plugins look at.
+inline bool recording() noexcept { return __atomic_load_n(process.active, __ATOMIC_RELAXED) != 0; }
 
 /// True from the moment at which plugins or drivers may already have been torn down.
 inline bool process_exiting() noexcept { return process.exiting.load(std::memory_order_acquire); }

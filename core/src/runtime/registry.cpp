@@ -12,14 +12,19 @@
 #include "src/runtime/log.h"
 #include "src/runtime/plugin_file.h"
 #include "src/runtime/probe_client.h"
+#include "src/runtime/process_state.h"
 
 namespace lockstep::runtime {
 namespace {
 
 const lockstep_host& host_table() {
-  static const auto* table =
-      new lockstep_host{sizeof(lockstep_host), LOCKSTEP_BACKEND_ABI_MIN, LOCKSTEP_BACKEND_ABI_MAX,
-                        LOCKSTEP_VERSION_TEXT, log_from_plugin,          host_recorder()};
+  static const auto* table = [] {
+    const lockstep_recorder* recorder = host_recorder();
+    process.active = recorder->active;
+    return new lockstep_host{sizeof(lockstep_host),    LOCKSTEP_BACKEND_ABI_MIN,
+                             LOCKSTEP_BACKEND_ABI_MAX, LOCKSTEP_VERSION_TEXT,
+                             log_from_plugin,          recorder};
+  }();
   return *table;
 }
 

@@ -142,8 +142,6 @@ struct alignas(kCacheLine) KernelState : std::enable_shared_from_this<KernelStat
   std::vector<lockstep_parameter> parameters;
   lockstep_kernel* handle = nullptr;
   std::atomic<std::uint32_t> max_dynamic_shared{0};
-  /// The plugin needs not be told what arguments like the fitted ones are.
-  mutable std::atomic<bool> tags_told{false};
   bool layout_known = false;
   bool tags_known = false;  ///< the layout tells pointers from other parameters
   // And the rest.

@@ -139,8 +139,10 @@ namespace {
   __builtin_prefetch(kernel.handle);
   if (kernel.device != &stream.device_state) [[unlikely]]
     refuse_device(stream, kernel);
-  const runtime::LaunchDescription launch(kernel, config, arguments, "Stream::launch");
-  if (!runtime::captures_open()) [[likely]] {
+  const bool captured = runtime::captures_open();
+  const runtime::LaunchDescription launch(kernel, config, arguments,
+                                          captured || runtime::recording(), "Stream::launch");
+  if (!captured) [[likely]] {
     enqueue_launch(stream, kernel, launch.desc());
     if (launch.looked_at_closely()) [[unlikely]]
       runtime::keep_fitted(kernel, arguments);

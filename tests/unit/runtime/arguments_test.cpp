@@ -2,6 +2,7 @@
 #include <lockstep/backend.h>
 #include <lockstep/device.h>
 #include <lockstep/error.h>
+#include <lockstep/tracer.h>
 
 #include <array>
 #include <cstring>
@@ -156,8 +157,14 @@ TEST_F(Arguments, TagsAreThoseOfEachLaunch) {
   EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({1, 0}));
   stream.launch(untagged, {}, std::uint64_t{16}, padded);
   EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({0, 2}));
+  // Like the first, and nobody wants to know.
+  stream.launch(untagged, {}, buffer, 4u);
+  EXPECT_TRUE(fake.control.last_tags.empty());
+  const LaunchTrace trace;
   stream.launch(untagged, {}, buffer, 4u);
   EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({1, 0}));
+  stream.launch(untagged, {}, std::uint64_t{16}, padded);
+  EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({0, 2}));
 }
 
 TEST_F(Arguments, UnknownLayoutTakesWhatIsGiven) {
