@@ -101,7 +101,7 @@ bool has_unseen_texts(const CompileRequest& request) {
   });
 }
 
-Unit make_unit(const CompileRequest& request) {
+Unit make_unit(const CompileRequest& request, const std::string& macros) {
   Unit unit;
   Functions functions;
   functions.complete = !has_unseen_texts(request);
@@ -132,8 +132,8 @@ Unit make_unit(const CompileRequest& request) {
     }
   }
   unit.text = "#define LOCKSTEP_HOSTJIT_WARP_SIZE " + std::to_string(request.warp_size) +
-              "\n#include \"lockstep_hostjit/prelude.h\"\n#line 1 " +
-              string_literal(request.source_name) + "\n" + main.text +
+              "\n#include \"lockstep_hostjit/prelude.h\"\n#include \"lockstep_hostjit/tail.h\"\n" +
+              macros + "#line 1 " + string_literal(request.source_name) + "\n" + main.text +
               generate_tail(unit.expressions);
   return unit;
 }
@@ -231,11 +231,11 @@ std::vector<std::byte> CompiledImage::read() const {
 }
 
 CompiledImage compile(const CompileRequest& request) {
-  const std::vector<std::string> options = translate_options(request.options);
-  const Unit unit = make_unit(request);
+  const TranslatedOptions options = translate_options(request.options);
+  const Unit unit = make_unit(request, options.macros);
   const CompilerInfo compiler = find_compiler();
   const Cache cache = Cache::open();
-  const std::string key = make_key(request, unit, options, compiler);
+  const std::string key = make_key(request, unit, options.arguments, compiler);
 
   CompiledImage image;
   image.note = cache.note();
@@ -252,7 +252,7 @@ CompiledImage compile(const CompileRequest& request) {
   image.from_cache = false;
   const Cache::WorkFolder work(cache);
   write_unit(work.path(), request, unit);
-  image.log = compile_unit(compiler, options, work.path(), request, unit);
+  image.log = compile_unit(compiler, options.arguments, work.path(), request, unit);
   const std::string file = work.path() + "/image.so";
   seal_image(file, read_dependencies(work.path() + "/dependencies"),
              stack_bytes_of_unit(work.path()));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "hostjit.h"
+#include "tail_generator.h"
 
 namespace lockstep::hostjit {
 namespace {
@@ -48,7 +49,7 @@ class Translator {
  public:
   explicit Translator(const std::vector<std::string>& options) : options_(options) {}
 
-  std::vector<std::string> run() {
+  TranslatedOptions run() {
     for (at_ = 0; at_ < options_.size(); ++at_) {
       if (!translate(options_[at_])) {
         throw Error(ErrorCode::kInvalidOption,
@@ -59,7 +60,7 @@ class Translator {
     std::vector<std::string> arguments = {"-std=" + standard_, optimization_, architecture_,
                                           "-ffp-contract=" + contract_};
     arguments.insert(arguments.end(), arguments_.begin(), arguments_.end());
-    return arguments;
+    return {std::move(arguments), std::move(macros_)};
   }
 
  private:
@@ -95,6 +96,39 @@ class Translator {
                 "unknown language standard '" + standard + "'; use c++17, c++20 or c++23");
   }
 
+  // Reserved names and NDEBUG choose what the headers of the system do, which ours include: they
+  // are left to the compiler. Our own texts use no other name as it comes.
+  static bool is_for_system_headers(std::string_view macro) {
+    return macro.starts_with("_") || macro.substr(0, macro.find('=')) == "NDEBUG";
+  }
+
+  // As the compiler takes it: `X` is 1, and what stands behind the end of a line does not count.
+  void define(const std::string& macro) {
+    if (is_for_system_headers(macro)) {
+      arguments_.push_back("-D" + macro);
+      return;
+    }
+    std::string text = macro.substr(0, macro.find('\n'));
+    const std::size_t equal = text.find('=');
+    if (equal == std::string::npos) {
+      text += " 1";
+    } else {
+      text[equal] = ' ';
+    }
+    // The comment keeps a backslash at the end from joining lines.
+    add_line("-D" + macro, "#define " + text + " /**/");
+  }
+  void undefine(const std::string& macro) {
+    if (is_for_system_headers(macro)) {
+      arguments_.push_back("-U" + macro);
+    } else {
+      add_line("-U" + macro, "#undef " + macro.substr(0, macro.find('\n')));
+    }
+  }
+  void add_line(const std::string& option, const std::string& directive) {
+    macros_ += "#line 1 " + string_literal("option '" + option + "'") + "\n" + directive + "\n";
+  }
+
   static bool flag_value(const std::string& option) {
     const std::string value = option.substr(option.find('=') + 1);
     if (value == "true" || value == "1") return true;
@@ -109,9 +143,9 @@ class Translator {
     }
     if (is_ignored(option)) return true;
     if (auto value = value_of(option, "-D", "--define-macro")) {
-      arguments_.push_back("-D" + *value);
+      define(*value);
     } else if (auto undefined = value_of(option, "-U", "--undefine-macro")) {
-      arguments_.push_back("-U" + *undefined);
+      undefine(*undefined);
     } else if (auto folder = value_of(option, "-I", "--include-path")) {
       // The compiler runs in a folder of its own.
       arguments_.push_back("-I" + std::filesystem::absolute(*folder).string());
@@ -154,11 +188,12 @@ class Translator {
 #endif
   std::string contract_ = "off";
   std::vector<std::string> arguments_;
+  std::string macros_;
 };
 
 }  // namespace
 
-std::vector<std::string> translate_options(const std::vector<std::string>& options) {
+TranslatedOptions translate_options(const std::vector<std::string>& options) {
   return Translator(options).run();
 }
 

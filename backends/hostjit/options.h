@@ -8,7 +8,13 @@
 
 namespace lockstep::hostjit {
 
+struct TranslatedOptions {
+  std::vector<std::string> arguments;
+  // Definitions that stand between our texts and the user's: `-DT=float` is no business of ours.
+  std::string macros;
+};
+
 // Throws Error(kInvalidOption) that names the option.
-std::vector<std::string> translate_options(const std::vector<std::string>& options);
+TranslatedOptions translate_options(const std::vector<std::string>& options);
 
 }  // namespace lockstep::hostjit

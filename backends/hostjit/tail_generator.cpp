@@ -68,24 +68,25 @@ std::string checked_expression(std::string_view expression) {
 }
 
 std::string generate_tail(const std::vector<std::string>& expressions) {
-  std::string text = "\n#line 1 \"lockstep tail\"\n#include \"lockstep_hostjit/tail.h\"\n";
+  // The user's macros hold here, too: only names that begin with `lockstep_` are safe.
+  std::string text = "\n";
   for (std::size_t i = 0; i < expressions.size(); ++i) {
     text += "#line 1 " + string_literal("name expression '" + expressions[i] + "'") + "\n";
     text += "static constexpr auto lockstep_kernel_" + std::to_string(i) + " = &" + expressions[i] +
             ";\n";
   }
   text +=
-      "#line 1 \"lockstep tail\"\nstatic const ::lockstep_hostjit::KernelEntry lockstep_kernels[] "
+      "#line 1 \"lockstep tail\"\nstatic const ::lockstep_hostjit_kernel_entry lockstep_kernels[] "
       "= {\n";
   for (std::size_t i = 0; i < expressions.size(); ++i) {
-    text += "::lockstep_hostjit::Instance<lockstep_kernel_" + std::to_string(i) + ">::entry(" +
+    text += "::lockstep_hostjit_entry_of<lockstep_kernel_" + std::to_string(i) + ">(" +
             string_literal(expressions[i]) + "),\n";
   }
   text +=
-      "::lockstep_hostjit::KernelEntry{}};\n"
-      "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
-      "::lockstep_hostjit::ImageTable lockstep_hostjit_table = "
-      "{::lockstep_hostjit::kAbiMagic, ::lockstep_hostjit::kAbiVersion, " +
+      "::lockstep_hostjit_kernel_entry{}};\n"
+      "extern \"C\" __attribute__((__visibility__(\"default\"), __used__)) const "
+      "::lockstep_hostjit_image_table lockstep_hostjit_table = "
+      "{::lockstep_hostjit_abi_magic, ::lockstep_hostjit_abi_version, " +
       std::to_string(expressions.size()) + ", lockstep_kernels};\n";
   return text;
 }

@@ -2,8 +2,9 @@
 #pragma once
 #pragma GCC system_header
 
-// From a kernel's function type: its parameter table, and the loops that run blocks of it. A
-// generated list of entries follows this text.
+// From a kernel's function type: its parameter table, and the loops that run blocks of it. Stands
+// before the user's text, whose macros may be named like anything here; the generated list of
+// entries behind that text uses the names at the end of this file.
 
 namespace lockstep_hostjit {
 
@@ -200,3 +201,13 @@ struct Instance<kFunction> {
 };
 
 }  // namespace lockstep_hostjit
+
+using lockstep_hostjit_kernel_entry = lockstep_hostjit::KernelEntry;
+using lockstep_hostjit_image_table = lockstep_hostjit::ImageTable;
+static constexpr auto lockstep_hostjit_abi_magic = lockstep_hostjit::kAbiMagic;
+static constexpr auto lockstep_hostjit_abi_version = lockstep_hostjit::kAbiVersion;
+
+template <auto kFunction>
+lockstep_hostjit::KernelEntry lockstep_hostjit_entry_of(const char* expression) {
+  return lockstep_hostjit::Instance<kFunction>::entry(expression);
+}

@@ -194,6 +194,33 @@ TEST(HostjitOptions, AreTranslatedOrRefused) {
   EXPECT_THAT(refused({"-fmad=perhaps"}), HasSubstr("true or false"));
 }
 
+// Names that the library's own texts use, too.
+TEST(HostjitOptions, MacrosOfTheUserMayHaveAnyName) {
+  CompileRequest request;
+  request.source =
+      "#define P 16\n#define block blockIdx.x\n#define position 3\n#define load(p) (*(p))\n"
+      "#define entry 4\n#define run row\n#define kFunction 5\n#define Launch 6\n#define used 7\n"
+      "template <typename U> __global__ void k(T* p) {\n"
+      "  p[0] = load(&p[0]) + P + entry + value + TWICE(kFunction) + block + ONE;\n}\n";
+  request.name_expressions = {"k<char>"};
+  request.options = {"-DT=int",
+                     "-DU2=T",
+                     "-Dvalue=1000",
+                     "-DTWICE(x)=((x) * 2)",
+                     "-Dlinear=4\nbroken",
+                     "-Da=\\",
+                     "-DONE",
+                     "-Dindex=x",
+                     "-Uindex",
+                     "-Dblock_small"};
+  int out = 100000;
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_TRUE(run(module->find_kernel("k<char>"), {}, {}, 0, &out).ok());
+  EXPECT_EQ(out, 101031);
+  request.options = {"-D=3"};
+  EXPECT_THAT(compile_error(request).what(), HasSubstr("option '-D=3'"));
+}
+
 TEST(HostjitOptions, HeadersInMemory) {
   CompileRequest request;
   request.source = "#include \"sub/more.h\"\n__global__ void k(int* p) { p[0] = more(); }";
