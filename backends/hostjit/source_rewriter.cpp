@@ -99,10 +99,17 @@ class Rewriter {
     }
   }
 
-  // Every name up to the body that may be the declared one: the return type may have arguments.
+  // Every name up to the body that may be the declared one: the return type may have arguments. A
+  // constant in the body tells the image's symbols of kernels from those of other functions.
   void name_global() {
     for (std::size_t i = at_ + 1; i < tokens_.size(); ++i) {
-      if (tokens_[i].is("{") || tokens_[i].is(";")) return;
+      if (tokens_[i].is("{")) {
+        edits_.push_back(
+            {tokens_[i].end(), 0,
+             " static const char " + std::string(kKernelMark) + " __attribute__((__used__)) = 0;"});
+        return;
+      }
+      if (tokens_[i].is(";")) return;
       const bool may_name = is(i + 1, "(") || is(i + 1, "<");
       if (may_name && tokens_[i].kind == TokenKind::kIdentifier) {
         global_names_.emplace(tokens_[i].text);

@@ -51,6 +51,28 @@ std::string name_as_nvcc(std::string_view symbol) {
 
 std::string local_prefix(std::string_view function) { return "_ZZ" + encoding_of(function) + "E"; }
 
+namespace {
+
+// Prefixes of the local variables of all kernels but one: of those that are asked for, and of those
+// that the source has besides.
+std::vector<std::string> prefixes_of_others(const ElfSymbols& symbols, std::string_view kernel,
+                                            const std::vector<std::string_view>& kernels) {
+  const std::string ours = local_prefix(kernel);
+  const std::string mark = std::to_string(kKernelMark.size()) + std::string(kKernelMark);
+  std::vector<std::string> prefixes;
+  for (const std::string_view other : kernels) {
+    if (other != kernel) prefixes.push_back(local_prefix(other));
+  }
+  for (const ElfSymbol& symbol : symbols.symbols()) {
+    if (symbol.kind != ElfSymbol::Kind::kObject || !symbol.name.ends_with(mark)) continue;
+    const std::string_view prefix = symbol.name.substr(0, symbol.name.size() - mark.size());
+    if (prefix != ours) prefixes.emplace_back(prefix);
+  }
+  return prefixes;
+}
+
+}  // namespace
+
 std::string launch_bounds_symbol(std::string_view kernel) {
   return local_prefix(kernel) + "22lockstep_launch_bounds";
 }
@@ -59,6 +81,7 @@ SharedBytes shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
                             const std::vector<std::string_view>& kernels) {
   static constexpr std::string_view kOwn[] = {"_ZL9threadIdx", "_ZL8blockIdx", "_ZL8blockDim",
                                               "_ZL7gridDim"};
+  const std::vector<std::string> prefixes = prefixes_of_others(symbols, kernel, kernels);
   SharedBytes bytes;
   for (const ElfSymbol& symbol : symbols.symbols()) {
     if (symbol.kind != ElfSymbol::Kind::kThreadLocal) continue;
@@ -69,9 +92,9 @@ SharedBytes shared_bytes_of(const ElfSymbols& symbols, std::string_view kernel,
     if (own || symbol.name.starts_with("_ZN16lockstep_hostjit") ||
         symbol.name.starts_with(kSharedPointerPrefix))
       continue;
-    const bool others = std::any_of(kernels.begin(), kernels.end(), [&](std::string_view other) {
-      return other != kernel && symbol.name.starts_with(local_prefix(other));
-    });
+    const bool others =
+        std::any_of(prefixes.begin(), prefixes.end(),
+                    [&](const std::string& prefix) { return symbol.name.starts_with(prefix); });
     if (others) continue;
     const auto size = static_cast<std::uint32_t>(symbol.size);
     bytes.most += size;

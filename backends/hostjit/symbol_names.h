@@ -21,12 +21,15 @@ std::string local_prefix(std::string_view function);
 
 std::string launch_bounds_symbol(std::string_view kernel);
 
+// A local constant of every function that the source itself declares __global__.
+inline constexpr std::string_view kKernelMark = "lockstep_is_kernel";
+
 // What symbols of pointers to dynamic shared memory begin with, which take no shared memory.
 inline constexpr const char* kSharedPointerPrefix = "lockstep_hostjit_shared_";
 
 struct SharedBytes {
   std::uint32_t own = 0;   // of variables that the kernel declares; all when it is the only kernel
-  std::uint32_t most = 0;  // and of those that are declared outside of all kernels
+  std::uint32_t most = 0;  // and of those that are declared outside of all kernels, named or not
 };
 
 // Bytes of thread-local variables. The prelude's own do not count.

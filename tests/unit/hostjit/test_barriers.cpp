@@ -11,6 +11,30 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
+// A source of many kernels of which a program asks for one.
+TEST(HostjitBarriers, SharedMemoryOfKernelsThatNobodyNamedDoesNotCount) {
+  const std::string source = R"(
+template <int N> __device__ int use(int* p) {
+  __shared__ int own[N];
+  own[threadIdx.x] = p[0];
+  __syncthreads();
+  return own[blockDim.x - 1];
+}
+__global__ void named(int* p) { __shared__ int s[100]; s[threadIdx.x] = p[0]; __syncthreads(); p[0] = s[0]; }
+__global__ void __launch_bounds__(64) big(int* p) { __shared__ int s[9000]; s[threadIdx.x] = p[0]; __syncthreads(); p[0] = s[0]; }
+namespace ns { extern "C" __global__ void big_c(int* p) { __shared__ int s[9000]; s[threadIdx.x] = p[0]; __syncthreads(); p[0] = s[0]; } }
+template <class T> __global__ void typed(T* p) { __shared__ T s[9000]; s[threadIdx.x] = p[0]; __syncthreads(); p[0] = s[0]; }
+template __global__ void typed<float>(float*);
+__global__ void helped(int* p) { p[0] = use<10>(p); }
+)";
+  EXPECT_EQ(build(source, {"named"})->kernels()[0].static_shared_bytes(), 400u + 40u);
+  EXPECT_EQ(build(source, {"named"})->kernels()[0].own_shared_bytes(), 400u + 40u);
+  const auto two = build(source, {"typed<char>", "big"});
+  EXPECT_EQ(two->kernels()[0].static_shared_bytes(), 9000u + 40u);
+  EXPECT_EQ(two->kernels()[0].own_shared_bytes(), 9000u);
+  EXPECT_EQ(two->kernels()[1].static_shared_bytes(), 36000u + 40u);
+}
+
 TEST(HostjitBarriers, TiledProduct) {
   const auto module = build(R"(
 template <int T> __global__ void product(const float* a, const float* b, float* c, int n) {
