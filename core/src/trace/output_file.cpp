@@ -45,12 +45,24 @@ struct OutputFile::Impl {
         context);
   }
 
+  /// Out of the way of a program that writes to a standard output that it was started without: it
+  /// would write into this file.
+  void leave_standard_numbers() {
+    if (file < 0 || file > STDERR_FILENO) return;
+    const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int reason = errno;
+    ::close(file);
+    file = moved;
+    errno = reason;
+  }
+
   void open(Mode mode) {
     struct stat status = {};
     const bool exists = ::stat(path.c_str(), &status) == 0;
     if (exists && !S_ISREG(status.st_mode)) {
       // /dev/null, a pipe: there is nothing to replace, and renaming over it would destroy it.
       file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+      leave_standard_numbers();
       if (file < 0) throw error("write", errno);
       return;
     }
@@ -70,6 +82,7 @@ struct OutputFile::Impl {
     }
     const std::filesystem::path& place = mode == Mode::kAside ? aside : path;
     file = ::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+    leave_standard_numbers();
     if (file < 0) {
       const int reason = errno;
       aside.clear();

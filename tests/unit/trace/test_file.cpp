@@ -5,9 +5,11 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "support/trace_entries.h"
 
@@ -219,6 +221,22 @@ TEST(TraceFile, UnfinishedWriterLeavesATruncatedFile) {
   const Trace trace = read_trace(folder / "a.jsonl");
   EXPECT_EQ(trace.entries.size(), 1u);
   EXPECT_FALSE(trace.footer.present);
+}
+
+// A program that was started without standard error writes there all the same.
+TEST(TraceFile, IsNoStandardOutputOfTheProgram) {
+  TemporaryFolder folder;
+  const auto path = folder / "a.jsonl";
+  const int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  ASSERT_GE(kept, 3);
+  close(STDERR_FILENO);
+  TraceWriter writer(path, TraceInfo{});
+  const ssize_t written = write(STDERR_FILENO, "noise\n", 6);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  EXPECT_EQ(written, -1);
+  writer.finish();
+  EXPECT_EQ(read_trace(path).entries.size(), 0u);
 }
 
 TEST(TraceFile, IsCreatedExclusively) {
