@@ -21,18 +21,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kUsualPath = "PATH=/usr/local/bin:/usr/bin:/bin";
+
 // The environment, but diagnostics in English and nothing of a profiler or preload library in the
 // compiler. Under elevated privileges none of it: a compiler takes programs and headers from there.
 std::vector<std::string> child_environment() {
-  if (getauxval(AT_SECURE) != 0) return {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"};
+  if (getauxval(AT_SECURE) != 0) return {kUsualPath, "LC_ALL=C"};
   std::vector<std::string> variables;
+  bool has_path = false;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
     if (variable.starts_with("LC_ALL=") || variable.starts_with("LD_PRELOAD=") ||
         variable.starts_with("LD_AUDIT=") || variable.starts_with("LANGUAGE="))
       continue;
+    has_path = has_path || variable.starts_with("PATH=");
     variables.emplace_back(variable);
   }
+  // The compiler was found without one; it has to find its linker.
+  if (!has_path) variables.emplace_back(kUsualPath);
   variables.emplace_back("LC_ALL=C");
   return variables;
 }

@@ -195,6 +195,16 @@ TEST_F(HostjitCache, WithoutAWritableFolderThereIsAPrivateOne) {
   EXPECT_TRUE(second.from_cache);
 }
 
+TEST_F(HostjitCache, WithoutAPathTheUsualFoldersAreSearched) {
+  const char* path = std::getenv("PATH");
+  const std::string kept = path != nullptr ? path : "/usr/bin:/bin";
+  unsetenv("PATH");
+  const CompiledImage image = compile(request());
+  setenv("PATH", kept.c_str(), 1);
+  EXPECT_FALSE(image.from_cache);
+  EXPECT_EQ(result_of(image), 11);
+}
+
 TEST_F(HostjitCache, AMissingCompilerIsNamed) {
   setenv("LOCKSTEP_HOST_COMPILER", "no-such-compiler", 1);
   EXPECT_EQ(compile_error(request()).code(), ErrorCode::kNoCompiler);
