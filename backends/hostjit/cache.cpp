@@ -117,6 +117,9 @@ bool has_valid_seal(std::span<const std::byte> image) {
 }
 
 std::optional<std::vector<std::byte>> read_file(const std::string& path) {
+  // A folder opens, and says that it has more bytes than there can be.
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return std::nullopt;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return std::nullopt;
   const std::streamoff size = file.tellg();

@@ -195,6 +195,15 @@ TEST_F(HostjitCache, WithoutAWritableFolderThereIsAPrivateOne) {
   EXPECT_TRUE(second.from_cache);
 }
 
+TEST_F(HostjitCache, AFolderInPlaceOfAnImageIsNamed) {
+  const std::string path = compile(request()).path;
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  const Error error = compile_error(request());
+  EXPECT_EQ(error.code(), ErrorCode::kNoStorage);
+  EXPECT_THAT(error.what(), HasSubstr(path));
+}
+
 TEST_F(HostjitCache, WithoutAPathTheUsualFoldersAreSearched) {
   const char* path = std::getenv("PATH");
   const std::string kept = path != nullptr ? path : "/usr/bin:/bin";
