@@ -20,6 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Editors leave a mark at the beginning of a file that compilers take only there.
+std::string_view without_byte_order_mark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 class KeyBuilder {
  public:
   KeyBuilder() : state_(XXH3_createState()) { XXH3_128bits_reset(state_); }
@@ -106,7 +112,7 @@ Unit make_unit(const CompileRequest& request, const std::string& macros) {
   Functions functions;
   functions.complete = !has_unseen_texts(request);
   const auto rewrite = [&](std::string_view text, const std::string& name, std::size_t index) {
-    RewrittenSource rewritten = rewrite_source(text, name, index);
+    RewrittenSource rewritten = rewrite_source(without_byte_order_mark(text), name, index);
     unit.refusals.insert(unit.refusals.end(), rewritten.refusals.begin(), rewritten.refusals.end());
     functions.add(rewritten);
     return rewritten;

@@ -221,6 +221,19 @@ TEST(HostjitOptions, MacrosOfTheUserMayHaveAnyName) {
   EXPECT_THAT(compile_error(request).what(), HasSubstr("option '-D=3'"));
 }
 
+TEST(HostjitOptions, ByteOrderMarksAreNoText) {
+  CompileRequest request;
+  request.source = "\xef\xbb\xbf#include \"h.h\"\n__global__ void k(int* p) { p[0] = value; }";
+  request.headers = {{"h.h",
+                      "\xef\xbb\xbf"
+                      "constexpr int value = 5;"}};
+  request.name_expressions = {"k"};
+  int out = 0;
+  const auto module = Module::load_file(compile(request).path);
+  ASSERT_TRUE(run(module->find_kernel("k"), {}, {}, 0, &out).ok());
+  EXPECT_EQ(out, 5);
+}
+
 TEST(HostjitOptions, HeadersInMemory) {
   CompileRequest request;
   request.source = "#include \"sub/more.h\"\n__global__ void k(int* p) { p[0] = more(); }";
