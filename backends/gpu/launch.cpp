@@ -142,15 +142,17 @@ inline Result launch_plainly(lockstep_stream* stream, const lockstep_launch_desc
                               const_cast<void**>(desc->arguments), nullptr);
 }
 
-// As the arguments are read: by the kernel's layout, else by what the caller knows of them.
+// As the arguments are read: by the kernel's layout where that tells all of it, else by what the
+// caller knows of them.
 inline void fill_parameters(lockstep_record& record, const lockstep_kernel* kernel,
                             const lockstep_launch_desc* desc) {
   auto& to = record.of.kernel;
   const lockstep_kernel::Layout& layout = *kernel->layout.load(std::memory_order_acquire);
-  if (layout.known) {
+  const bool given = desc != nullptr && desc->parameters != nullptr;
+  if (layout.known && (layout.told || !given)) {
     to.parameter_count = static_cast<std::uint32_t>(layout.parameters.size());
     to.parameters = layout.parameters.data();
-  } else if (desc != nullptr && desc->parameters != nullptr) {
+  } else if (given) {
     to.parameter_count = desc->argument_count;
     to.parameters = desc->parameters;
   } else {

@@ -200,6 +200,8 @@ lockstep_code module_kernel(lockstep_module* module, const char* name, lockstep_
   layout->typed =
       layout->known && std::none_of(layout->parameters.begin(), layout->parameters.end(),
                                     [](const auto& p) { return p.tag == 255; });
+  layout->told = layout->typed;
+  made->told_layout = layout.get();
   made->layout.store(layout.get(), std::memory_order_release);
   if (layout->known) {
     made->parameter_count = static_cast<std::uint32_t>(layout->parameters.size());
@@ -254,7 +256,8 @@ lockstep_code kernel_info(lockstep_kernel* kernel, lockstep_kernel_info* info,
   FunctionFacts facts;
   const Result result = driver().function_facts(kernel->function, &facts);
   if (result != kSuccess) return fail_native(error, Call::kFunctionAttribute, result);
-  const lockstep_kernel::Layout& layout = *kernel->layout.load(std::memory_order_acquire);
+  // What a launch passed is no rule for others.
+  const lockstep_kernel::Layout& layout = *kernel->told_layout;
   info->name = kernel->name.c_str();
   info->max_threads_per_block = facts.max_threads_per_block;
   info->static_shared_bytes = facts.static_shared_bytes;

@@ -63,13 +63,16 @@ struct alignas(64) lockstep_kernel {
   lockstep_module* module = nullptr;
   lockstep::gpu::Handle function = nullptr;
   // Layout as the driver tells it. Pointer-ness is learned from the first typed launch: then a
-  // completed copy takes its place and stays, both valid as long as the module.
+  // completed copy takes its place and stays, both valid as long as the module. What is learned is
+  // for nodes of graphs, of which nobody else tells it; a launch knows its own arguments.
   struct Layout {
     bool known = false;
     bool typed = false;
+    bool told = false;  // typed by the driver itself
     std::vector<lockstep_parameter> parameters;
   };
   std::atomic<const Layout*> layout{nullptr};
+  const Layout* told_layout = nullptr;         // as the driver tells it
   std::uint32_t name_number = 0;               // interned
   std::uint32_t parameter_count = UINT32_MAX;  // the layout's; UINT32_MAX = not known
   std::string name;                            // as the driver reports it

@@ -18,6 +18,7 @@ struct Entry {
   lockstep_record record{};
   std::string name;
   std::vector<std::string> arguments;
+  std::vector<std::uint8_t> tags;  // of the arguments
   std::uint32_t flags = 0;
   std::uint64_t graph = 0;
   std::int32_t node = -1;
@@ -74,6 +75,7 @@ inline lockstep_recorder make_recorder() {
         const lockstep_parameter& parameter = record->of.kernel.parameters[index];
         entry->arguments.emplace_back(static_cast<const char*>(record->of.kernel.arguments[index]),
                                       parameter.size);
+        entry->tags.push_back(parameter.tag);
       }
     }
     g_entries.push_back(entry);

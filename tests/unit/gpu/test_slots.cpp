@@ -28,7 +28,7 @@ TEST_F(SlotsTest, NothingIsReportedWhileRecordingIsOff) {
   EXPECT_EQ(fake().calls.size(), 2U);
 }
 
-TEST_F(SlotsTest, ALaunchCarriesItsArgumentsAndLearnedTypes) {
+TEST_F(SlotsTest, ALaunchCarriesItsArgumentsAndTheirTypes) {
   smoke::g_active = 1;
   EXPECT_TRUE(launch(one_).ok());
   const std::vector<Entry> entries = smoke::take();
@@ -38,8 +38,36 @@ TEST_F(SlotsTest, ALaunchCarriesItsArgumentsAndLearnedTypes) {
   EXPECT_EQ(entries[0].node, -1);
   EXPECT_EQ(entries[0].record.stream, b_.stream_identity(one_));
   ASSERT_EQ(entries[0].arguments.size(), 2U);
-  EXPECT_EQ(entries[0].record.of.kernel.parameters[0].tag, 1);
-  EXPECT_EQ(entries[0].record.of.kernel.parameters[1].offset, 8U);
+  EXPECT_THAT(entries[0].tags, ElementsAre(1, 0));
+}
+
+// A null for a pointer, say, which is passed as a number.
+TEST_F(SlotsTest, TheFirstLaunchIsNoRuleForOthers) {
+  const std::uint64_t null = 0;
+  const int number = 7;
+  const void* arguments[] = {&null, &number};
+  const lockstep_parameter typed[] = {{0, 8, 0, {}}, {0, 4, 0, {}}};
+  lockstep_launch_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.kernel = kernel_;
+  desc.grid = desc.block = {1, 1, 1};
+  desc.arguments = arguments;
+  desc.argument_count = 2;
+  desc.parameters = typed;
+  EXPECT_TRUE(call(b_.launch, one_, &desc).ok());
+  lockstep_kernel_info info{};
+  info.struct_size = sizeof info;
+  EXPECT_TRUE(call(b_.kernel_info, kernel_, &info).ok());
+  ASSERT_EQ(info.parameter_count, 2U);
+  EXPECT_EQ(info.parameters[0].tag, 255);
+  smoke::g_active = 1;
+  EXPECT_TRUE(launch(one_).ok());
+  begin(one_);
+  EXPECT_TRUE(launch(one_).ok());
+  lockstep_graph* graph = nullptr;
+  EXPECT_TRUE(call(b_.capture_end, one_, &graph).ok());
+  for (const Entry& entry : smoke::take()) EXPECT_THAT(entry.tags, ElementsAre(1, 0));
+  b_.graph_destroy(graph);
 }
 
 TEST_F(SlotsTest, AFailedCallIsRecordedAsFailed) {
