@@ -67,6 +67,11 @@ class ArgumentPack {
       argument.size = sizeof(void*);
       argument.kind = KernelArgument::Kind::kPointer;
       argument.owner = &value.allocation();
+    } else if constexpr (std::is_null_pointer_v<T>) {
+      pointers_[index] = nullptr;
+      argument.value = &pointers_[index];
+      argument.size = sizeof(void*);
+      argument.kind = KernelArgument::Kind::kPointer;
     } else {
       static_assert(std::is_trivially_copyable_v<T>,
                     "kernel arguments are trivially copyable, buffers or pointers");
@@ -83,7 +88,7 @@ class ArgumentPack {
   }
 
   std::array<KernelArgument, N == 0 ? 1 : N> arguments_;
-  std::array<const void*, N == 0 ? 1 : N> pointers_;  // only of buffers
+  std::array<const void*, N == 0 ? 1 : N> pointers_;  // only of buffers and nullptr
 };
 
 }  // namespace detail

@@ -127,6 +127,17 @@ TEST_F(Arguments, CallersTagsAreGivenWhereTheLayoutDoesNotTellPointers) {
               HasSubstr("argument 1 is a value of 8 bytes, the kernel takes anything of 4 bytes"));
 }
 
+TEST_F(Arguments, NullptrIsAPointer) {
+  const Kernel untagged = module.kernel("untagged");
+  stream.launch(untagged, {}, nullptr, 3u);
+  EXPECT_EQ(fake.control.last_tags, std::vector<std::uint8_t>({1, 0}));
+  ASSERT_EQ(fake.control.last_arguments.size(), 2u);
+  EXPECT_EQ(fake.control.last_arguments[0], std::vector<std::byte>(8));
+  const detail::ArgumentPack<1> pack(nullptr);  // as any kernel of a known layout takes it
+  EXPECT_EQ(pack.arguments()[0].kind, KernelArgument::Kind::kPointer);
+  EXPECT_EQ(pack.arguments()[0].owner, nullptr);
+}
+
 // A launch is compared with one that did fit before it is looked at closely.
 TEST_F(Arguments, LaterOnesAreCheckedLikeTheFirst) {
   stream.launch(add_one, {}, buffer, 8u);
