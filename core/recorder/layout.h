@@ -17,7 +17,7 @@
 /// therefore knows which number comes next, and emits records of all rings in exactly that order.
 namespace lockstep::recorder {
 
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint64_t kControlMagic = 0x31434b5453434f4cULL;
 inline constexpr std::uint64_t kRingMagic = 0x31524b5453434f4cULL;
 inline constexpr std::size_t kRingDataOffset = 4096;
@@ -43,6 +43,8 @@ struct Control {
   std::uint64_t base_ticks;  ///< the same instant by both clocks
   std::uint64_t base_nanoseconds;
   std::uint64_t ring_bytes;
+  std::uint64_t pid_namespace;  ///< inode of the one that `pid` counts in; 0 = not known
+  std::uint32_t locked;         ///< 1: its file is locked for as long as this image lives
   alignas(64) std::atomic<std::uint64_t> sequence;
   alignas(64) std::atomic<std::uint32_t> ring_count;
   std::atomic<std::uint32_t> consumers;  ///< bits of Consumer

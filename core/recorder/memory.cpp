@@ -8,6 +8,7 @@
 #include <new>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,7 +43,12 @@ void* map_anonymous(std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-Control* create_shared_control(const char* directory, std::uint32_t* image) noexcept {
+std::uint64_t own_pid_namespace() noexcept {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+Control* create_shared_control(const char* directory, std::uint32_t* image, int* file) noexcept {
   char path[4096];
   char hidden[4096];
   const long pid = getpid();
@@ -56,14 +62,21 @@ Control* create_shared_control(const char* directory, std::uint32_t* image) noex
     close(probe);
     // Filled aside and renamed over the name it has claimed: the drainer ignores empty files.
     std::snprintf(hidden, sizeof(hidden), "%s/%ld.%u.new", directory, pid, *image);
-    const int file = open(hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (file < 0) return nullptr;
-    void* memory = map_file(file, sizeof(Control));
+    *file = open(hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (*file < 0) return nullptr;
+    void* memory = map_file(*file, sizeof(Control));
     const bool backed =
-        memory != nullptr && (fallocate(file, 0, 0, sizeof(Control)) == 0 || errno == EOPNOTSUPP);
-    close(file);
-    if (!backed) return nullptr;
-    return new (memory) Control{};
+        memory != nullptr && (fallocate(*file, 0, 0, sizeof(Control)) == 0 || errno == EOPNOTSUPP);
+    if (!backed) {
+      close(*file);
+      return nullptr;
+    }
+    auto* control = new (memory) Control{};
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    control->locked = fcntl(*file, F_SETLK, &lock) == 0 ? 1 : 0;
+    return control;
   }
   errno = EEXIST;
   return nullptr;

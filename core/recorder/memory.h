@@ -9,7 +9,14 @@ namespace lockstep::recorder {
 
 /// Makes `<directory>/<pid>.<image>.image` with the first image number that is free, and writes
 /// that number. Null with errno set when it cannot.
-Control* create_shared_control(const char* directory, std::uint32_t* image) noexcept;
+///
+/// *file keeps it open, for a lock that the drainer looks at (fcntl's own: children do not inherit
+/// it, exec and every end of the process drop it, and it means the same in every PID namespace).
+/// Nothing else of this process may open that file, as closing it would drop the lock.
+Control* create_shared_control(const char* directory, std::uint32_t* image, int* file) noexcept;
+
+/// Inode of the PID namespace of this process, 0 where /proc does not tell.
+std::uint64_t own_pid_namespace() noexcept;
 
 /// Makes a ring of `capacity` bytes: anonymous when `directory` is empty, else the file
 /// `<directory>/<pid>.<image>.<index>.ring`. *file keeps the open file of the latter. Null with

@@ -31,6 +31,7 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 alignas(Control) unsigned char g_local_control[sizeof(Control)];
 std::atomic<Ring*> g_rings[kMaxRings];
 int g_ring_files[kMaxRings];
+int g_control_file = -1;  ///< holds the lock of the shared control block
 Settings g_settings;
 char g_message[512];
 enum class Prepared { kNo, kYes, kFailed } g_prepared = Prepared::kNo;
@@ -72,6 +73,8 @@ void after_fork_in_child() noexcept {
     g_rings[i].store(nullptr, std::memory_order_relaxed);
     if (g_ring_files[i] >= 0) ::close(g_ring_files[i]);
   }
+  if (g_control_file >= 0) ::close(g_control_file);
+  g_control_file = -1;
   g_control = nullptr;
   t_ring = nullptr;
   t_thread = 0;
@@ -94,7 +97,7 @@ bool make_control() noexcept {
   Control* control = nullptr;
   const bool shared = g_settings.directory[0] != '\0';
   if (shared) {
-    control = create_shared_control(g_settings.directory, &image);
+    control = create_shared_control(g_settings.directory, &image, &g_control_file);
     if (control == nullptr) {
       complain("cannot create shared memory in LOCKSTEP_RECORD_DIR", errno);
       return false;
@@ -107,6 +110,7 @@ bool make_control() noexcept {
   control->version = kLayoutVersion;
   control->image = image;
   control->pid = getpid();
+  control->pid_namespace = shared ? own_pid_namespace() : 0;
   control->rank = g_settings.rank;
   control->clock = choose_clock();
   control->shared = shared ? 1 : 0;
@@ -126,6 +130,8 @@ bool make_control() noexcept {
     std::snprintf(to, sizeof(to), "%s/%ld.%u.image", g_settings.directory,
                   static_cast<long>(getpid()), image);
     if (std::rename(from, to) != 0) {
+      ::close(g_control_file);
+      g_control_file = -1;
       complain("cannot create shared memory in LOCKSTEP_RECORD_DIR", errno);
       return false;
     }

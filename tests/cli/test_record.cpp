@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <variant>
 
 #include "cli/cli_test.h"
@@ -288,6 +289,99 @@ TEST(CliRecord, KilledRecorderLeavesATruncatedTraceAndNothingElse) {
   ASSERT_GT(program, 1);
   EXPECT_EQ(record(folder / "next.jsonl", {LOCKSTEP_MARKS_PROGRAM, "1"}).exit_code, 0);
   EXPECT_FALSE(is_left_behind(program));
+}
+
+/// Processes whose numbers programs have written into files there; they end with the test.
+struct LeftRunning {
+  const TempFolder& folder;
+  ~LeftRunning() {
+    for (const char* name : {"runs", "sleeps"}) {
+      const int pid =
+          std::filesystem::exists(folder / name) ? std::stoi(read_file(folder / name)) : 0;
+      if (pid > 1) kill(pid, SIGKILL);
+    }
+  }
+};
+
+TEST(CliRecord, ProcessesThatOutliveTheProgramAreHoles) {
+  const TempFolder folder;
+  const LeftRunning left{folder};
+  const std::string output = folder / "out.jsonl";
+  const std::vector<std::string> command = {
+      "sh",
+      "-c",
+      "\"$0\" \"$2\" wait >\"$1/said\" 2>&1 & echo $! >\"$1/runs\"; "
+      "until grep -q made \"$1/said\"; do sleep 0.02; done",
+      LOCKSTEP_MARKS_PROGRAM,
+      folder.path().string(),
+      "5"};
+  const ProcessResult strict = record(output, command, {"--strict", "--json"});
+  EXPECT_EQ(strict.exit_code, 6) << strict.err;
+  const std::string pid = std::to_string(std::stoi(read_file(folder / "runs")));
+  EXPECT_NE(strict.err.find("warning: pid " + pid + " (" + LOCKSTEP_MARKS_PROGRAM +
+                            " 5 wait) still runs though the program has ended: what it enqueues "
+                            "from now on is missing from " +
+                            output),
+            std::string::npos)
+      << strict.err;
+  const auto json = checked_json(strict.out, "record");
+  EXPECT_EQ(json.at("holes"), true);
+  EXPECT_EQ(json.at("files").at(0).at("coverage").at("holes"), 1);
+  const Trace trace = read_trace(output);
+  EXPECT_EQ(trace.entries.size(), 5u);
+  EXPECT_EQ(trace.footer.coverage, R"({"holes":1})");
+  ASSERT_EQ(kill(std::stoi(pid), SIGKILL), 0);
+
+  const ProcessResult plain = record(output, command, {"--force"});
+  EXPECT_EQ(plain.exit_code, 0);
+  EXPECT_NE(plain.err.find("still runs"), std::string::npos) << plain.err;
+}
+
+TEST(CliRecord, ProcessesThatOnlyWaitToBeReapedAreOver) {
+  const TempFolder folder;
+  const LeftRunning left{folder};
+  const ProcessResult result =
+      record(folder / "out.jsonl",
+             {"sh", "-c",
+              "sh -c \"$2\" \"$0\" \"$1\" >\"$1/said\" 2>&1 & echo $! >\"$1/sleeps\"; "
+              "until grep -q '^State:.Z' \"/proc/$(cat \"$1/ends\")/status\"; do sleep 0.02; done "
+              "2>/dev/null",
+              LOCKSTEP_MARKS_PROGRAM, folder.path().string(),
+              "\"$0\" 3 & echo $! >\"$1/ends\"; exec sleep 1000"},
+             {"--strict"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err.find("warning"), std::string::npos) << result.err;
+  EXPECT_EQ(read_trace(folder / "out.jsonl").entries.size(), 3u);
+}
+
+TEST(CliRecord, ProcessNumbersOfAnotherNamespace) {
+  std::vector<std::string> command = {"unshare", "-pf"};
+  if (geteuid() != 0) command.emplace_back("-Ur");
+  std::vector<std::string> probe = command;
+  probe.emplace_back("true");
+  const ProcessResult allowed = run(probe);
+  if (allowed.exit_code != 0) GTEST_SKIP() << "no PID namespace can be made here: " << allowed.err;
+
+  const TempFolder folder;
+  const std::string output = folder / "out.jsonl";
+  // The program's number there is likely to be nobody's here.
+  command.insert(
+      command.end(),
+      {"sh", "-c",
+       "i=0; while [ $i -lt 300 ]; do (:); i=$((i+1)); done; \"$0\" 5 again \"$1/go\"; :",
+       LOCKSTEP_MARKS_PROGRAM, folder.path().string()});
+  ProcessOptions options;
+  options.wait_for = "made 5 marks";
+  options.when_ready = [&](pid_t) {
+    std::int64_t ignored = 0;
+    for (int round = 0; round < 6000 && entries_so_far(output, &ignored) < 5; ++round) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    write_file(folder / "go", "");
+  };
+  const ProcessResult result = record(output, command, {"--strict"}, options);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_trace(output).entries.size(), 10u);
 }
 
 TEST(CliRecord, CompressAddsTheSuffix) {

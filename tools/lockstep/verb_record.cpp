@@ -87,6 +87,20 @@ void tell(Console& console, const std::vector<RecordedFile>& files) {
   }
 }
 
+void tell_running(Console& console, const std::vector<RunningProcess>& running) {
+  for (const RunningProcess& process : running) {
+    std::string name;
+    for (const std::string& word : process.command) name += (name.empty() ? "" : " ") + word;
+    console.warning(fmt::format(
+        "pid {}{} still runs though the program has ended: {}; let the program wait for it (a "
+        "script: `wait`), or stop it before that",
+        process.pid, name.empty() ? "" : fmt::format(" ({})", printable(name)),
+        process.path.empty() ? std::string("nothing of it is recorded")
+                             : fmt::format("what it enqueues from now on is missing from {}",
+                                           process.path.native())));
+  }
+}
+
 /// A recording, and what went wrong with it so far. The program runs on whatever that is.
 struct Recorded {
   std::unique_ptr<Recording> recording;
@@ -152,7 +166,9 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   const std::vector<RecordedFile> files = finish(console, recorded);
   const bool failed = !recorded.failure.empty();
   tell(console, files);
-  const bool holes = std::any_of(files.begin(), files.end(), has_holes);
+  const std::vector<RunningProcess>& running = recorded.recording->running();
+  tell_running(console, running);
+  const bool holes = !running.empty() || std::any_of(files.begin(), files.end(), has_holes);
   if (holes && options.strict) console.error("the trace has holes (--strict)");
   const bool empty = !failed && is_empty(files);
   if (empty && options.strict) {

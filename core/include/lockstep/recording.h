@@ -38,7 +38,15 @@ struct RecordedFile {
   std::uint64_t stalls = 0;
   std::uint64_t racing = 0;
   std::string coverage;  ///< JSON object text of the footer, "" = none
+  bool running = false;  ///< the process still ran: what it enqueues after finish() is missing
   std::string problem;   ///< for people: why `dropped` is not exact, "" = it is
+};
+
+/// A process that finish() left running: nothing that it enqueues afterwards is recorded.
+struct RunningProcess {
+  std::int64_t pid = 0;              ///< as the caller may signal it, where it has such a number
+  std::vector<std::string> command;  ///< empty when it had recorded nothing yet
+  std::filesystem::path path;        ///< of its trace so far, empty when it has none
 };
 
 /// One recording of a program and its descendants. Not thread-safe.
@@ -64,11 +72,17 @@ class LOCKSTEP_API Recording {
   /// \throws Error kInputOutput once, when the first trace file cannot be written. All the others
   /// go on: keep calling it.
   void poll(std::chrono::milliseconds wait = {});
-  /// Drains what is left, completes all files and returns them, the one named `output` first.
-  /// Processes that still run are no longer recorded. A second call returns the same list.
+  /// Drains what is left, completes all files and returns them, the one named `output` first. A
+  /// second call returns the same list. Processes that still run get up to 200 ms to end; what they
+  /// enqueue after that is not recorded, counts as one of the `holes` in the coverage of their
+  /// trace, and they are in running().
   /// \throws Error kInputOutput on the first call, after it has completed the others, when a trace
   /// file could not be written; poll() may have told of it before. The list is without such files.
   std::vector<RecordedFile> finish();
+
+  /// What finish() left running, of those that had begun to record. A process that begins later
+  /// finds no recording and says so itself.
+  const std::vector<RunningProcess>& running() const noexcept;
 
  private:
   struct Impl;

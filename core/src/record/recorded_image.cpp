@@ -6,9 +6,12 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "recorder/memory.h"
 
 namespace lockstep::record {
 namespace {
@@ -48,11 +51,14 @@ std::unique_ptr<RecordedImage> RecordedImage::open(const std::filesystem::path& 
     munmap(control, size);
     return nullptr;
   }
-  return std::unique_ptr<RecordedImage>(new RecordedImage(file.parent_path(), control));
+  return std::unique_ptr<RecordedImage>(new RecordedImage(file, control));
 }
 
-RecordedImage::RecordedImage(std::filesystem::path folder, recorder::Control* control)
-    : folder_(std::move(folder)),
+RecordedImage::RecordedImage(const std::filesystem::path& file, recorder::Control* control)
+    : folder_(file.parent_path()),
+      file_(file),
+      foreign_(control->pid_namespace == 0 ||
+               control->pid_namespace != recorder::own_pid_namespace()),
       control_(control),
       reader_(
           *control, recorder::kParentConsumer,
@@ -79,7 +85,45 @@ recorder::Ring* RecordedImage::map_ring(std::uint32_t index) {
 }
 
 bool RecordedImage::alive() const {
+  // What a number means elsewhere cannot be asked for. Where nothing can be locked either, the
+  // image counts as alive until the recording ends.
+  if (foreign_) return control_->locked == 0 || lock_holder().has_value();
   return kill(static_cast<pid_t>(control_->pid), 0) == 0 || errno == EPERM;
+}
+
+std::optional<std::int64_t> RecordedImage::lock_holder() const {
+  const int file = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool known = fcntl(file, F_GETLK, &lock) == 0;
+  close(file);
+  if (!known || lock.l_type == F_UNLCK) return std::nullopt;
+  return std::max<std::int64_t>(lock.l_pid, 0);
+}
+
+bool RecordedImage::is_mapped() const {
+  const std::string name = "/" + (folder_.filename() / file_.filename()).native();
+  errno = 0;
+  std::ifstream maps("/proc/" + std::to_string(control_->pid) + "/maps");
+  if (!maps) return errno == EACCES || errno == EPERM;
+  std::string line;
+  while (std::getline(maps, line)) {
+    if (line.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool RecordedImage::runs() const {
+  if (foreign_) return alive();
+  // A program that closes all files it knows nothing of (a daemon) has lost its lock.
+  return alive() && (lock_holder().has_value() || is_mapped());
+}
+
+std::int64_t RecordedImage::pid() const {
+  const std::int64_t holder = foreign_ ? lock_holder().value_or(0) : 0;
+  return holder > 0 ? holder : control_->pid;
 }
 
 std::uint64_t RecordedImage::drain(const NameFile& name_file, bool force) {
@@ -113,7 +157,8 @@ void RecordedImage::flush_now_and_then() {
   sink_->flush_old();
 }
 
-std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, bool force) {
+std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, bool force,
+                                                  bool running) {
   // Who still runs is no longer recorded, and must not wait for room.
   control_->closing.store(1, std::memory_order_release);
   drain(name_file, force);
@@ -127,13 +172,14 @@ std::optional<RecordedFile> RecordedImage::finish(const NameFile& name_file, boo
   file.pid = control_->pid;
   file.image = control_->image;
   if (control_->rank >= 0) file.rank = static_cast<std::uint32_t>(control_->rank);
-  const TraceFooter footer = sink_->finish(control_, damaged);
+  const TraceFooter footer = sink_->finish(control_, damaged, running ? 1 : 0);
   check();
   file.entries = footer.entries;
   file.dropped = footer.dropped;
   file.stalls = footer.stalls;
   file.racing = footer.racing;
   file.coverage = footer.coverage;
+  file.running = running;
   if (!unmapped_.empty()) {
     file.problem =
         "a buffer of the program cannot be mapped, and what it held is lost: " + unmapped_;

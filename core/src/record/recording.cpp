@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <set>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 #include "recorder/memory.h"
@@ -57,6 +59,7 @@ struct Recording::Impl {
   /// poll().
   std::optional<Error> first_failure;
   std::size_t failures = 0;
+  std::vector<RunningProcess> running;
   bool told = false;
   bool folder_lost = false;
   bool finished = false;
@@ -156,20 +159,26 @@ struct Recording::Impl {
       const bool alive = image->alive();
       visited += image->drain(namer, options.force);
       if (image->failure() != nullptr) note(*image->failure());
-      if (!alive) complete(image);  // gives its memory back: there may be thousands of processes
+      if (!alive)
+        complete(image, false);  // gives its memory back: there may be thousands of processes
     }
     std::erase(images, nullptr);
     return visited;
   }
 
-  void complete(std::unique_ptr<RecordedImage>& image) {
+  void complete(std::unique_ptr<RecordedImage>& image, bool runs) {
+    if (runs) running.push_back({image->pid(), {}, {}});
     const auto namer = [this](const recorder::Control& control) { return name_file(control); };
     try {
-      if (auto file = image->finish(namer, options.force)) files.push_back(std::move(*file));
+      if (auto file = image->finish(namer, options.force, runs)) {
+        if (runs) running.back().path = file->path;
+        files.push_back(std::move(*file));
+      }
     } catch (const Error& error) {
       ++failures;
       note(error);
     }
+    if (runs) running.back().command = image->command();
     image->remove_files();
     image.reset();
   }
@@ -198,11 +207,34 @@ struct Recording::Impl {
     }
   }
 
+  /// Children of the program that are about to end, too.
+  void wait_for_the_last() {
+    constexpr std::chrono::milliseconds kGrace{200};
+    const auto end = std::chrono::steady_clock::now() + kGrace;
+    do {
+      drain();
+      const bool left = std::any_of(images.begin(), images.end(),
+                                    [](const auto& image) { return image->runs(); });
+      if (!left) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    } while (std::chrono::steady_clock::now() < end);
+  }
+
+  void complete_all() {
+    find_images();
+    for (auto& image : images) complete(image, image->runs());
+    images.clear();
+  }
+
   void finish() {
+    wait_for_the_last();
     find_images();
     note_unreadable();
-    for (auto& image : images) complete(image);
-    images.clear();
+    complete_all();
+    complete_all();  // some may have begun meanwhile
+    // Who begins now is told that it is not recorded.
+    std::error_code ignored;  // the destructor tries again
+    fs::remove_all(folder, ignored);
     if (files.empty() && failures == 0) write_empty();
     std::stable_partition(files.begin(), files.end(),
                           [this](const RecordedFile& file) { return file.path == options.output; });
@@ -256,5 +288,7 @@ std::vector<RecordedFile> Recording::finish() {
   }
   return impl_->files;
 }
+
+const std::vector<RunningProcess>& Recording::running() const noexcept { return impl_->running; }
 
 }  // namespace lockstep

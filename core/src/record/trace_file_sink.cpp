@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "src/record/trace_file_sink.h"
 
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
 namespace lockstep::record {
 namespace {
 
@@ -10,6 +14,27 @@ TraceWriter open_writer(const std::filesystem::path& path, const TraceInfo& head
   TraceWriter writer(path, header, options);
   writer.flush();  // a file that exists can be read, from the first moment on
   return writer;
+}
+
+/// Flat JSON that a recorder of ours wrote, or nothing.
+std::string with_holes(std::string coverage, std::uint64_t holes) {
+  if (holes == 0) return coverage;
+  constexpr std::string_view kKey = "\"holes\":";
+  const std::size_t key = coverage.find(kKey);
+  if (key != std::string::npos) {
+    const std::size_t begin =
+        std::min(coverage.find_first_not_of(' ', key + kKey.size()), coverage.size());
+    const std::size_t end =
+        std::min(coverage.find_first_not_of("0123456789", begin), coverage.size());
+    std::uint64_t counted = 0;
+    std::from_chars(coverage.data() + begin, coverage.data() + end, counted);
+    return coverage.replace(begin, end - begin, std::to_string(counted + holes));
+  }
+  const std::string member = std::string(kKey) + std::to_string(holes);
+  const std::size_t brace = coverage.find('{');
+  if (brace == std::string::npos) return "{" + member + "}";
+  const bool empty = coverage.find_first_not_of(' ', brace + 1) == coverage.find('}');
+  return coverage.insert(brace + 1, empty ? member : member + ",");
 }
 
 }  // namespace
@@ -44,7 +69,8 @@ void TraceFileSink::flush_old() {
   output_.flush();
 }
 
-TraceFooter TraceFileSink::finish(const recorder::Control* control, std::uint64_t damaged_rings) {
+TraceFooter TraceFileSink::finish(const recorder::Control* control, std::uint64_t damaged_rings,
+                                  std::uint64_t holes) {
   builder_.finish();
   TraceFooter footer;
   footer.dropped = damaged_rings;
@@ -58,6 +84,7 @@ TraceFooter TraceFileSink::finish(const recorder::Control* control, std::uint64_
     assembler_->on_info(nullptr);
     assembler_->remove_trace(&builder_);
   }
+  footer.coverage = with_holes(std::move(footer.coverage), holes);
   footer.racing = builder_.racing();
   output_.finish(footer);
   footer.entries = output_.entries_written();

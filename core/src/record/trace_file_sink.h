@@ -21,7 +21,9 @@ class TraceFileSink {
   void flush_old();
   void flush() { output_.flush(); }
   /// Completes the file; its counts. Every ring that the reader gave up is an entry lost, at least.
-  TraceFooter finish(const recorder::Control* control, std::uint64_t damaged_rings);
+  /// `holes` are added to those that the coverage counts.
+  TraceFooter finish(const recorder::Control* control, std::uint64_t damaged_rings,
+                     std::uint64_t holes = 0);
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const std::optional<Error>& failure() const noexcept { return output_.failure(); }

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "recorder/layout.h"
+#include "src/record/host_recorder.h"
 #include "unit/record/fake_plugin.h"
 
 /// \file
@@ -357,6 +358,27 @@ int waits_first() {
   return 0;
 }
 
+/// Is there until it is killed, and says when it has recorded.
+int stays(const std::function<void()>& change) {
+  launch_some(FakePlugin(), g_count, "plain");
+  lockstep::record_coverage(R"({"hooks":7,"holes":2})");
+  change();
+  std::printf("ready\n");
+  std::fflush(stdout);
+  while (true) pause();
+}
+
+/// As daemons do with what they have inherited.
+void close_all_files() {
+  for (int file = 3; file < 1024; ++file) close(file);
+}
+
+int becomes_sleep() {
+  launch_some(FakePlugin(), g_count, "plain");
+  execlp("sh", "sh", "-c", "echo ready; exec sleep 1000", nullptr);
+  return 4;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -390,6 +412,9 @@ int main(int argc, char** argv) {
       {"damages_a_ring", damages_a_ring},
       {"loses_a_ring", loses_a_ring},
       {"waits_first", waits_first},
+      {"stays", [] { return stays([] {}); }},
+      {"stays_without_files", [] { return stays(close_all_files); }},
+      {"becomes_sleep", becomes_sleep},
       {"events_first", [] { return events_first(Pause::kNone); }},
       {"events_long_before", [] { return events_first(Pause::kBeforeWork); }},
       {"events_then_killed", [] { return events_first(Pause::kKilledThere); }},

@@ -4,6 +4,7 @@
 #include <lockstep/trace_file.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -264,6 +265,61 @@ TEST_F(Recorded, RingsThatCannotBeHadAreToldAndHoldUpNobody) {
   EXPECT_EQ(trace.footer.dropped, 1u);
   ASSERT_THAT(trace.entries, SizeIs(10));
   EXPECT_EQ(trace.entries[9].name, "healthy");
+}
+
+/// A recording that ends while its program runs on.
+struct RecordedInPart : Recorded {
+  std::vector<RecordedFile> files;
+  std::vector<RunningProcess> running;
+  pid_t program = 0;
+
+  void record_until_ready(const std::string& scenario) {
+    RecordingOptions options;
+    options.output = output;
+    Recording recording(options);
+    ProcessOptions process;
+    process.environment = more;
+    for (const auto& [name, value] : recording.environment()) process.environment[name] = value;
+    process.wait_for = "ready";
+    process.when_ready = [&](pid_t pid) {
+      program = pid;
+      keep_error([&] { files = recording.finish(); });
+      running = recording.running();
+      kill(pid, SIGKILL);
+    };
+    result = run({LOCKSTEP_PROBE, scenario, "10"}, process);
+    EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+    EXPECT_THAT(told, IsEmpty());
+  }
+};
+
+class RunsOn : public RecordedInPart, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RunsOn, IsAHole) {
+  record_until_ready(GetParam());
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 10u);
+  EXPECT_TRUE(files[0].running);
+  ASSERT_THAT(running, SizeIs(1));
+  EXPECT_EQ(running[0].pid, program);
+  EXPECT_EQ(running[0].path, output);
+  EXPECT_THAT(running[0].command, ::testing::ElementsAre(LOCKSTEP_PROBE, GetParam(), "10"));
+  const Trace trace = read_trace(output);
+  EXPECT_TRUE(trace.footer.present);
+  EXPECT_EQ(trace.footer.coverage, R"({"hooks":7,"holes":3})");
+}
+INSTANTIATE_TEST_SUITE_P(AllWays, RunsOn, ::testing::Values("stays", "stays_without_files"),
+                         [](const auto& param) {
+                           return std::string(param.param) == "stays" ? "Open" : "WithoutFiles";
+                         });
+
+TEST_F(RecordedInPart, WhoCalledExecHasEnded) {
+  record_until_ready("becomes_sleep");
+  ASSERT_THAT(files, SizeIs(1));
+  EXPECT_EQ(files[0].entries, 10u);
+  EXPECT_FALSE(files[0].running);
+  EXPECT_THAT(running, IsEmpty());
+  EXPECT_EQ(read_trace(output).footer.coverage.find("holes"), std::string::npos);
 }
 
 TEST_F(Recorded, FoldersOfRecordingsAreRemoved) {
