@@ -13,6 +13,8 @@
 namespace lockstep::hostrt {
 namespace {
 
+std::atomic<void (*)(std::uint32_t, const char*)> g_log{nullptr};
+
 Native native_of(hostjit::ErrorCode code) {
   switch (code) {
     case hostjit::ErrorCode::kInvalidOption:
@@ -67,7 +69,10 @@ std::shared_ptr<hostjit::Module> compile(const lockstep_module_desc& desc) {
   }
   request.discover_kernels = desc.kernel_count == 0;
   request.warp_size = kWarpSize;
-  return hostjit::Module::load_file(hostjit::compile(request).path);
+  const hostjit::CompiledImage image = hostjit::compile(request);
+  const auto log = g_log.load();
+  if (!image.note.empty() && log != nullptr) log(LOCKSTEP_LOG_WARNING, image.note.c_str());
+  return hostjit::Module::load_file(image.path);
 }
 
 std::shared_ptr<hostjit::Module> load(const lockstep_module_desc& desc) {
@@ -81,6 +86,8 @@ std::shared_ptr<hostjit::Module> load(const lockstep_module_desc& desc) {
 }
 
 }  // namespace
+
+void set_log(void (*log)(std::uint32_t level, const char* message)) noexcept { g_log.store(log); }
 
 std::uint32_t Kernel::max_dynamic_shared_opt_in() const noexcept {
   const std::uint32_t fixed = code->static_shared_bytes();

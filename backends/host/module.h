@@ -22,6 +22,9 @@ namespace lockstep::hostrt {
 class Device;
 class Module;
 
+// lockstep_host::log: where remarks about the making of modules go. Null: nowhere.
+void set_log(void (*log)(std::uint32_t level, const char* message)) noexcept;
+
 // A kernel of a module; lives as long as it.
 struct Kernel {
   Module* module = nullptr;

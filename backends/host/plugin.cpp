@@ -6,6 +6,7 @@
 #include <string>
 
 #include "handles.h"
+#include "module.h"
 #include "record.h"
 
 namespace lockstep::hostrt {
@@ -51,6 +52,7 @@ extern "C" const lockstep_backend* lockstep_backend_query(const lockstep_host* h
     return nullptr;
   }
   lockstep::hostrt::set_recorder(host->recorder);
+  lockstep::hostrt::set_log(host->log);
   static const lockstep_backend table = lockstep::hostrt::make_table(high);
   return &table;
 }

@@ -2,6 +2,7 @@
 #include "cache.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -22,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'L', 'S', 'J', 'I', 'T', '\0', '\0', '\1'};
 constexpr std::size_t kTrailer = sizeof(std::uint64_t) * 2 + sizeof kMagic;
+constexpr std::string_view kWork = "work.";
 constexpr std::string_view kStack = "stack ";
 
 std::uint64_t read_u64(std::span<const std::byte> bytes, std::size_t offset) {
@@ -102,6 +104,20 @@ struct PrivateFolder {
     if (!path.empty() && owner == getpid()) fs::remove_all(path, ignored);
   }
 };
+
+// Of programs that were killed while they compiled, which takes minutes at most.
+void remove_abandoned_work(const std::string& folder) {
+  constexpr std::chrono::hours kAbandoned{24};
+  const auto now = fs::file_time_type::clock::now();
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;  // tidying up: what cannot be removed does no harm
+    if (!entry->path().filename().native().starts_with(kWork)) continue;
+    const auto changed = fs::last_write_time(entry->path(), ignored);
+    if (!ignored && now - changed > kAbandoned) fs::remove_all(entry->path(), ignored);
+  }
+}
 
 }  // namespace
 
@@ -225,7 +241,9 @@ Cache::Lock::~Lock() {
   close(descriptor_);
 }
 
-Cache::WorkFolder::WorkFolder(const Cache& cache) : path_(cache.folder_ + "/work.XXXXXX") {
+Cache::WorkFolder::WorkFolder(const Cache& cache)
+    : path_(cache.folder_ + "/" + std::string(kWork) + "XXXXXX") {
+  remove_abandoned_work(cache.folder_);
   if (mkdtemp(path_.data()) == nullptr)
     throw Error(ErrorCode::kNoStorage, path_ + ": " + std::strerror(errno));
 }

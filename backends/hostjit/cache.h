@@ -55,7 +55,8 @@ class Cache {
     int descriptor_;
   };
 
-  // A new empty folder on the cache's file system, removed with everything in it.
+  // A new empty folder on the cache's file system, removed with everything in it. Making one
+  // removes those that killed programs have left for more than a day.
   class WorkFolder {
    public:
     explicit WorkFolder(const Cache& cache);

@@ -179,6 +179,8 @@ TEST(ReadOnly, KernelsAreThenNotKept) {
   const ProcessResult result = robust_program({"launch", "10"}, options);
   EXPECT_EQ(result.exit_code, 0) << all_of(result);
   EXPECT_EQ(result.out, "done\n");
+  EXPECT_THAT(result.err,
+              HasSubstr("lockstep: warning: compiled kernels are not kept (" + folder.path));
 }
 
 std::size_t entries_left(TraceReader& reader) {

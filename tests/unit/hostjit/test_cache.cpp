@@ -169,6 +169,26 @@ TEST_F(HostjitCache, ManyProcessesMakeOneImage) {
   EXPECT_EQ(images, 1u);
 }
 
+TEST_F(HostjitCache, WhatKilledProgramsLeftIsRemovedAfterADay) {
+  namespace fs = std::filesystem;
+  const Cache cache = Cache::open();
+  const fs::path old = folder_ / "cache/hostjit/work.oldone";
+  const fs::path young = folder_ / "cache/hostjit/work.young1";
+  const fs::path other = folder_ / "cache/hostjit/other";
+  for (const fs::path& made : {old, young, other}) {
+    fs::create_directory(made);
+    write_file((made / "unit.cpp").string(), "");
+  }
+  const auto now = fs::file_time_type::clock::now();
+  fs::last_write_time(young, now - std::chrono::hours(20));
+  for (const fs::path& made : {old, other}) fs::last_write_time(made, now - std::chrono::hours(25));
+  const Cache::WorkFolder work(cache);
+  EXPECT_TRUE(fs::is_directory(work.path()));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(young / "unit.cpp"));
+  EXPECT_TRUE(fs::exists(other / "unit.cpp"));
+}
+
 TEST_F(HostjitCache, KeysTellRequestsApart) {
   const std::string first = compile(request()).path;
   CompileRequest other = request();
