@@ -32,15 +32,9 @@ std::string output_name(const RecordOptions& options) {
   return name;
 }
 
-/// Entries were dropped, or whoever recorded counts `holes` in its coverage (docs/command-line.md):
-/// flat JSON that our own recorder wrote.
-bool has_holes(const RecordedFile& file) {
-  if (file.dropped != 0) return true;
-  constexpr std::string_view kKey = "\"holes\":";
-  const std::size_t at = file.coverage.find(kKey);
-  if (at == std::string::npos) return false;
-  const std::size_t value = file.coverage.find_first_not_of(' ', at + kKey.size());
-  return value != std::string::npos && file.coverage[value] != '0';
+/// What --strict is about.
+bool is_incomplete(const RecordedFile& file) {
+  return file.dropped != 0 || has_holes(file.coverage);
 }
 
 std::string file_json(const RecordedFile& file) {
@@ -168,7 +162,7 @@ int run_verb(Console& console, const CommonOptions& common, const RecordOptions&
   tell(console, files);
   const std::vector<RunningProcess>& running = recorded.recording->running();
   tell_running(console, running);
-  const bool holes = !running.empty() || std::any_of(files.begin(), files.end(), has_holes);
+  const bool holes = !running.empty() || std::any_of(files.begin(), files.end(), is_incomplete);
   if (holes && options.strict) console.error("the trace has holes (--strict)");
   const bool empty = !failed && is_empty(files);
   if (empty && options.strict) {

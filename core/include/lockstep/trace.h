@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,16 @@ struct TraceInfo {
 
   friend bool operator==(const TraceInfo&, const TraceInfo&) = default;
 };
+
+/// True when whoever recorded counts `holes` in its coverage: work that the trace lacks. `coverage`
+/// is a footer's, flat JSON as recorders write it.
+inline bool has_holes(std::string_view coverage) noexcept {
+  constexpr std::string_view kKey = "\"holes\":";
+  const std::size_t at = coverage.find(kKey);
+  if (at == std::string_view::npos) return false;
+  const std::size_t value = coverage.find_first_not_of(' ', at + kKey.size());
+  return value != std::string_view::npos && coverage[value] != '0';
+}
 
 /// Counts that the footer reports. `present` is false for a truncated trace.
 struct TraceFooter {

@@ -38,7 +38,7 @@ struct VerifyFinding {
   VerifyLevel level = VerifyLevel::kCounts;
   bool note = false;  ///< told, but not a failure (an additional order in replay, memory nodes)
   /// Stable word for programs: "missing", "extra", "changed", "order", "scalar", "buffer", "value",
-  /// "empty", "undefined_graph", "opaque", "truncated", "dropped", "nondeterministic",
+  /// "empty", "undefined_graph", "opaque", "truncated", "dropped", "holes", "nondeterministic",
   /// "unwritten", "programmatic", "undecided" (the search for a matching gave up, or order cannot
   /// be followed, with one finding for each reason: never verified),
   /// "more" (further findings of that level, counted), "unpaired" (a range of marks without its

@@ -40,6 +40,9 @@ void refuse_incomplete(const Trace& trace, std::string_view side, VerifyReport& 
   } else if (trace.footer.dropped != 0) {
     fail("dropped", fmt::format("{} is not complete: {} entries were dropped while recording", side,
                                 trace.footer.dropped));
+  } else if (has_holes(trace.footer.coverage)) {
+    fail("holes", fmt::format("{} is not complete: its recorder says that it lacks work ({})", side,
+                              trace.footer.coverage));
   }
 }
 

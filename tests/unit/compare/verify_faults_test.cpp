@@ -282,7 +282,7 @@ TEST(VerifyFaults, OpaqueAndUndefinedAreNeverEqual) {
   EXPECT_NE(find(launch, VerifyLevel::kMultiset, "undefined_graph"), nullptr);
 }
 
-TEST(VerifyFaults, TruncatedAndDroppedAreNeverVerified) {
+TEST(VerifyFaults, TruncatedDroppedAndHolesAreNeverVerified) {
   Trace eager = trace_of(step());
   eager.footer.present = false;
   const VerifyReport truncated = verify_traces(eager, chain_of(step()));
@@ -294,6 +294,16 @@ TEST(VerifyFaults, TruncatedAndDroppedAreNeverVerified) {
   replay.footer.dropped = 3;
   EXPECT_NE(find(verify_traces(trace_of(step()), replay), VerifyLevel::kCounts, "dropped"),
             nullptr);
+
+  replay.footer.dropped = 0;
+  replay.footer.coverage = R"({"hooks":7,"holes":0})";
+  EXPECT_TRUE(verify_traces(trace_of(step()), replay).ok());
+  replay.footer.coverage = R"({"hooks":7,"holes":12})";
+  const VerifyReport holes = verify_traces(trace_of(step()), replay);
+  EXPECT_EQ(holes.verified, std::nullopt);
+  ASSERT_NE(find(holes, VerifyLevel::kCounts, "holes"), nullptr);
+  EXPECT_THAT(find(holes, VerifyLevel::kCounts, "holes")->message,
+              HasSubstr("replay is not complete"));
 }
 
 TEST(VerifyFaults, ValuesNeedARun) {
