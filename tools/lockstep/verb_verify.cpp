@@ -40,7 +40,11 @@ VerifyLevel parse_level(const std::string& text) {
 
 /// What was compared, for people.
 std::string subject(const GraphVerification& verification) {
-  if (verification.graph < 0) return "marked ranges";
+  if (verification.graph < 0) {
+    return verification.label.empty()
+               ? std::string("marked ranges")
+               : fmt::format("marked ranges \"{}\"", printable(verification.label));
+  }
   return fmt::format("graph {} version {}", verification.graph, verification.version);
 }
 

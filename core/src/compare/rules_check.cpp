@@ -74,8 +74,16 @@ class Names {
 /// say, and most likely names it wrongly.
 class Inventory {
  public:
-  explicit Inventory(const Trace& trace) {
+  Inventory(const Trace& trace, const ViewOptions& view) {
     for (const StreamDefinition& stream : trace.streams) streams_.insert(stream.stream);
+    if (view.kind != ViewOptions::Kind::kExecuted) return;
+    for (const LaunchTraceEntry& entry : trace.entries) {
+      if (entry.kind != OperationKind::kGraphLaunch || entry.has(EntryFlag::kCaptured) ||
+          entry.has(EntryFlag::kFailed)) {
+        continue;
+      }
+      if (trace.find_graph(entry.graph, entry.graph_version) != nullptr) ++expanded_launches_;
+    }
   }
   void push(const LaunchTraceEntry& entry) {
     empty_ = false;
@@ -102,6 +110,13 @@ class Inventory {
       return fmt::format(
           "nothing is between marks: the trace has no range, and {}",
           points_.empty() ? "no other mark" : "only one other mark, " + points_.text());
+    }
+    if (expanded_launches_ != 0 && std::find(rule.kinds.begin(), rule.kinds.end(),
+                                             OperationKind::kGraphLaunch) != rule.kinds.end()) {
+      return fmt::format(
+          "{} graph launch(es) stand as their nodes in the executed view, which rules look at: ask "
+          "for those, e.g. kernels or copies",
+          expanded_launches_);
     }
     const bool in_range =
         rule.scope == RuleScope::kInRange || rule.scope == RuleScope::kInEachRange;
@@ -130,6 +145,7 @@ class Inventory {
 
   bool empty_ = true;
   std::uint64_t point_count_ = 0;
+  std::uint64_t expanded_launches_ = 0;
   Names ranges_, points_;
   std::set<std::uint32_t> streams_;
 };
@@ -294,7 +310,7 @@ std::vector<RuleViolation> TraceRules::check(const Trace& trace, const ViewOptio
     for (const LaunchTraceEntry& entry : trace.entries) filter.push(entry, sink);
   };
   MarkPlace marks;
-  Inventory inventory(trace);
+  Inventory inventory(trace, everything);
   visit([&](const LaunchTraceEntry& entry) {
     marks.find(entry);
     inventory.push(entry);

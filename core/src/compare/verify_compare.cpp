@@ -218,7 +218,7 @@ std::string doubt_text(const Doubt& doubt, std::string_view side) {
       return fmt::format(
           "{}: {} waits on one thread, and another then enqueues {}; no trace says whether the "
           "second thread knew. Wait on the thread that enqueues, or let the streams wait for "
-          "events",
+          "events; a thread that has nothing to do with the step must not wait meanwhile",
           side, doubt.cause, doubt.first);
     case Doubt::Kind::kQuery:
       return fmt::format(

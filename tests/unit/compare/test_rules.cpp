@@ -99,6 +99,21 @@ TEST(Rules, WhatCanBeCounted) {
   EXPECT_EQ(broken("no entries", trace), 8u);
 }
 
+// Rules would never see what is there only as its nodes.
+TEST(Rules, LaunchesThatStandAsTheirNodesAreNotAskedFor) {
+  Trace trace = trace_of({graph_launch(0), graph_launch(0), graph_launch(1)});
+  GraphDefinition graph;
+  graph.graph = 0;
+  graph.nodes = {copy(MemcpyKind::kHtoD, 8)};
+  trace.graphs[{0, graph_launch(0).graph_version}] = graph;
+  for (const char* rule : {"no graph launches", "at least 1 graph launches"}) {
+    const auto violations = TraceRules::parse(rule).check(trace);
+    ASSERT_EQ(violations.size(), 1u) << rule;
+    EXPECT_THAT(violations[0].message, HasSubstr("2 graph launch(es) stand as their nodes"));
+  }
+  EXPECT_EQ(broken("at most 2 HtoD", trace), 0u);
+}
+
 TEST(Rules, RangesAndMarks) {
   const Trace trace = loop(true);
   EXPECT_EQ(broken("at most 1 DtoH in each range step", trace), 0u);
