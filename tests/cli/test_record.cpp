@@ -340,15 +340,17 @@ TEST(CliRecord, ProcessesThatOutliveTheProgramAreHoles) {
 TEST(CliRecord, ProcessesThatOnlyWaitToBeReapedAreOver) {
   const TempFolder folder;
   const LeftRunning left{folder};
-  const ProcessResult result =
-      record(folder / "out.jsonl",
-             {"sh", "-c",
-              "sh -c \"$2\" \"$0\" \"$1\" >\"$1/said\" 2>&1 & echo $! >\"$1/sleeps\"; "
-              "until grep -q '^State:.Z' \"/proc/$(cat \"$1/ends\")/status\"; do sleep 0.02; done "
-              "2>/dev/null",
-              LOCKSTEP_MARKS_PROGRAM, folder.path().string(),
-              "\"$0\" 3 & echo $! >\"$1/ends\"; exec sleep 1000"},
-             {"--strict"});
+  const ProcessResult result = record(
+      folder / "out.jsonl",
+      {"sh", "-c",
+       "sh -c \"$2\" \"$0\" \"$1\" >\"$1/said\" 2>&1 & echo $! >\"$1/sleeps\"; "
+       "until grep -q '^State:.Z' \"/proc/$(cat \"$1/ends\")/status\"; do sleep 0.02; done "
+       "2>/dev/null",
+       LOCKSTEP_MARKS_PROGRAM, folder.path().string(),
+       // Not before its parent is a program that reaps nobody, as a shell might.
+       "(until grep -q '^Name:.sleep' /proc/$$/status; do sleep 0.02; done; exec \"$0\" 3) & "
+       "echo $! >\"$1/ends\"; exec sleep 1000"},
+      {"--strict"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err.find("warning"), std::string::npos) << result.err;
   EXPECT_EQ(read_trace(folder / "out.jsonl").entries.size(), 3u);
