@@ -111,10 +111,6 @@ namespace {
                          stream.where());
 }
 
-}  // namespace
-
-namespace {
-
 // The first launch, or one on another stream than the last. True when it was launched: behind an
 // update that instantiated anew, under the mutex, so that those of other threads follow it.
 [[gnu::cold, gnu::noinline]] bool launch_on_other_stream(GraphExecState& exec,
@@ -138,8 +134,7 @@ namespace {
 [[gnu::hot]] void GraphExec::launch(const StreamRef& stream_handle) const {
   GraphExecState& exec = state();
   detail::StreamState& stream = stream_handle.state();
-  if (exec.generation != runtime::fork_generation()) [[unlikely]]
-    runtime::throw_forked(exec.device_state.id);
+  exec.device_state.check_generation(exec.generation);
   // Which the plugin will look at, when the checks are done.
   __builtin_prefetch(stream.handle);
   __builtin_prefetch(exec.handle);

@@ -35,8 +35,11 @@ struct DeviceState {
   DeviceState& operator=(const DeviceState&) = delete;
 
   /// Every call begins here: one load and one compare.
-  void check_usable() const {
-    if (generation != runtime::fork_generation()) runtime::throw_forked(id);
+  void check_usable() const { check_generation(generation); }
+  /// The same for an object of this device that remembers the number itself.
+  void check_generation(std::uint32_t born) const {
+    if (born != runtime::fork_generation()) [[unlikely]]
+      runtime::throw_forked(id);
   }
   void read_limits();
   void add_module(const std::shared_ptr<ModuleState>& module);

@@ -131,8 +131,7 @@ namespace {
                                               const LaunchConfig& config,
                                               std::span<const KernelArgument> arguments) const {
   StreamState& stream = state();
-  if (stream.generation != runtime::fork_generation()) [[unlikely]]
-    runtime::throw_forked(stream.device_state.id);
+  stream.device_state.check_generation(stream.generation);
   const detail::KernelState& kernel = kernel_handle.state();
   // Which the plugin will look at, when the checks are done.
   __builtin_prefetch(stream.handle);
